@@ -1,0 +1,2 @@
+// Package recorder is not yet filled.
+package recorder
