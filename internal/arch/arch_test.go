@@ -15,8 +15,9 @@ const module = "github.com/clefbench/clefbench"
 // layers lists every package, lowest layer first; an import may only point to a
 // strictly lower layer.
 var layers = [][]string{
-	{"decision", "internal/stats", "internal/document", "internal/term"},
-	{"internal/expr", "snapshot", "decision/backendtest"},
+	{"decision", "internal/stats", "internal/term"},
+	{"snapshot", "internal/document", "decision/backendtest"},
+	{"internal/expr"},
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
 	{"datasets", "reports"},

@@ -1,0 +1,2 @@
+// Package scoring turns outcomes and labels into a scorecard.
+package scoring
