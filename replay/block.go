@@ -1,0 +1,84 @@
+package replay
+
+import (
+	"iter"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+// request is one recorded request: its rows, and what backends may see of them.
+type request struct {
+	rows []*snapshot.Snapshot
+	req  decision.Request
+}
+
+func newRequest(rows []*snapshot.Snapshot, p *Plan) *request {
+	r := &request{rows: rows}
+	snapshot.Request(rows, &r.req)
+	r.req.Deadline = p.Timeout
+	r.req.Seed = mix(p.Seed, r.req.ID)
+	return r
+}
+
+// mix derives a request's seed (splitmix64 over the run's seed and the id).
+func mix(seed uint64, id decision.ID) uint64 {
+	x := seed
+	for i := 0; i < len(id); i += 8 {
+		for j := range 8 {
+			x ^= uint64(id[i+j]) << (8 * j)
+		}
+		x += 0x9e3779b97f4a7c15
+		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+		x = (x ^ x>>27) * 0x94d049bb133111eb
+		x ^= x >> 31
+	}
+	return x
+}
+
+// requests puts neighbouring rows of one request together. Rows are cloned, since the
+// source reuses its row.
+func requests(rows iter.Seq2[*snapshot.Snapshot, error], p *Plan) iter.Seq2[*request, error] {
+	return func(yield func(*request, error) bool) {
+		var cur []*snapshot.Snapshot
+		for s, err := range rows {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(cur) > 0 && cur[0].RequestID != s.RequestID {
+				if !yield(newRequest(cur, p), nil) {
+					return
+				}
+				cur = nil
+			}
+			cur = append(cur, s.Clone())
+		}
+		if len(cur) > 0 {
+			yield(newRequest(cur, p), nil)
+		}
+	}
+}
+
+// blocks cuts the requests into blocks of n.
+func blocks(reqs iter.Seq2[*request, error], n int) iter.Seq2[[]*request, error] {
+	return func(yield func([]*request, error) bool) {
+		var block []*request
+		for r, err := range reqs {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			block = append(block, r)
+			if len(block) == n {
+				if !yield(block, nil) {
+					return
+				}
+				block = make([]*request, 0, n)
+			}
+		}
+		if len(block) > 0 {
+			yield(block, nil)
+		}
+	}
+}
