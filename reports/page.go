@@ -1,0 +1,189 @@
+package reports
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/clefbench/clefbench/scoring"
+)
+
+// page is the neutral report: what text, Markdown and HTML print, each in its way.
+type page struct {
+	title    string
+	summary  []string
+	sections []section
+	notes    []footnote
+	facts    []fact
+}
+
+// section is a heading with one table below it.
+type section struct {
+	title string
+	refs  []int
+	// lead is a sentence between heading and table; may be empty.
+	lead    string
+	columns []column
+	rows    [][]cell
+	// scenario is the scenario that the section is about, if it is about one.
+	scenario string
+}
+
+// column is a column's head and how it behaves when the page is narrow.
+type column struct {
+	head  string
+	align Align
+	// short is the head on a narrow page, where it differs.
+	short string
+	// below puts the column under the one before it on a narrow page.
+	below bool
+	// wide columns are left out on a narrow page, where another table has them.
+	wide bool
+	// narrow columns are there on a narrow page only.
+	narrow bool
+	// key columns say what a row is about; a table that is split repeats them.
+	key bool
+	// room is where text is broken on a narrow page; 0 for numbers, which never are.
+	room int
+}
+
+// tone is what a cell means, for colour; it never says what the text does not.
+type tone uint8
+
+const (
+	toneNone tone = iota
+	toneStrong
+	toneGood
+	toneBad
+	toneDim
+)
+
+// cell is one value, what stands beside it (an interval), and its footnotes.
+type cell struct {
+	text string
+	sub  string
+	refs []int
+	tone tone
+}
+
+// fact is a line of the colophon: what was scored, with what.
+type fact struct{ name, value string }
+
+// builder lays out one scorecard.
+type builder struct {
+	card  *scoring.Scorecard
+	notes footnotes
+	warn  warned
+	// place is each ranked backend's place, "1" or "1=" when tied.
+	place map[string]string
+}
+
+// layOut turns a scorecard into a page.
+func layOut(card *scoring.Scorecard, o Options) *page {
+	b := &builder{card: card, place: places(card)}
+	p := &page{title: clean(o.Title)}
+	if p.title == "" {
+		p.title = "clefbench report"
+	}
+	b.warn = b.notes.warnings(card.Warnings)
+	p.summary = b.summary()
+	p.sections = append(p.sections, b.mainTable(), b.besideTable(), b.countsTable())
+	for _, name := range b.scenarioNames() {
+		p.sections = append(p.sections, b.scenarioTable(name))
+	}
+	if len(card.Pairs) > 0 {
+		p.sections = append(p.sections, b.pairTable())
+	}
+	p.sections = append(p.sections, b.evidenceTable())
+	p.notes = b.notes.list
+	p.facts = b.facts(o)
+	return p
+}
+
+// scenarioNames are the scenarios of any backend, sorted.
+func (b *builder) scenarioNames() []string {
+	seen := map[string]bool{}
+	for i := range b.card.Backends {
+		for name := range b.card.Backends[i].Scenarios {
+			seen[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// places numbers the backends by tied set. A backend that is not eligible has no place,
+// and takes none from the others.
+func places(card *scoring.Scorecard) map[string]string {
+	eligible := map[string]bool{}
+	for i := range card.Backends {
+		eligible[card.Backends[i].Name] = card.Backends[i].Eligible
+	}
+	out := map[string]string{}
+	next := 1
+	for _, set := range card.Ties {
+		set = slices.DeleteFunc(slices.Clone(set), func(n string) bool { return !eligible[n] })
+		place := strconv.Itoa(next)
+		if len(set) > 1 {
+			place += "="
+		}
+		for _, n := range set {
+			out[n] = place
+		}
+		next += len(set)
+	}
+	return out
+}
+
+// nameColumn has the names of backends.
+func nameColumn(head string) column { return column{head: head, key: true, room: 14} }
+
+// estimate is a number with its interval, or NA with its reason.
+func (b *builder) estimate(e scoring.Estimate, format func(float64) string) cell {
+	if e.NA != "" || math.IsNaN(float64(e.Value)) {
+		return b.missing(e.NA)
+	}
+	c := cell{text: format(float64(e.Value))}
+	lo, hi := float64(e.Lo), float64(e.Hi)
+	switch {
+	case !math.IsNaN(lo) || !math.IsNaN(hi):
+		c.sub = interval(lo, hi, format)
+	case e.NoInterval != "":
+		c.refs = []int{b.notes.add("no interval: " + e.NoInterval)}
+	}
+	return c
+}
+
+// missing is NA with its reason.
+func (b *builder) missing(reason string) cell {
+	if reason == "" {
+		reason = "not measured"
+	}
+	return cell{text: na, refs: []int{b.notes.add("NA: " + reason)}, tone: toneDim}
+}
+
+// number is a number that has no interval; NaN is a dash: there is no such number.
+func number(v scoring.Number, format func(float64) string) cell {
+	if math.IsNaN(float64(v)) {
+		return cell{text: "-", tone: toneDim}
+	}
+	return cell{text: format(float64(v))}
+}
+
+func interval(lo, hi float64, format func(float64) string) string {
+	return "[" + strings.TrimSuffix(format(lo), "%") + ", " + strings.TrimSuffix(format(hi), "%") + "]"
+}
+
+// quantile is a latency; where the decision at that rank got no answer, it is "miss".
+func (b *builder) quantile(v scoring.Number, q float64, c scoring.Counts) cell {
+	if !math.IsNaN(float64(v)) {
+		return cell{text: latency(float64(v))}
+	}
+	missed := c.Offered - c.Answered
+	if c.Answered > 0 && float64(missed) > (1-q)*float64(c.Offered) {
+		return cell{text: "miss", tone: toneBad,
+			refs: []int{b.notes.add("miss: the decision at this rank got no answer, so the quantile is beyond every measured latency")}}
+	}
+	return b.missing("latency not measured")
+}
