@@ -1,0 +1,265 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/clefbench/clefbench/internal/document"
+	"github.com/clefbench/clefbench/scoring"
+)
+
+// ManifestName is the file that says what a data set is about.
+const ManifestName = "dataset.yaml"
+
+// manifestVersion is the version of dataset.yaml: a file with a higher one is refused.
+const manifestVersion = 1
+
+// Manifest is dataset.yaml.
+type Manifest struct {
+	Name string
+	// Preset names the scoring profile to use when none is asked for.
+	Preset string
+	// Tasks is by scenario.
+	Tasks map[string]scoring.Task
+}
+
+// ParseManifest reads dataset.yaml; the name stands in positions and the error is a
+// document.Problems with everything that is wrong. A number that is absent is NaN.
+func ParseManifest(name string, data []byte) (*Manifest, error) {
+	f, root, err := document.Parse(name, data)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{Tasks: map[string]scoring.Task{}}
+	top := root.Map("version", "name", "preset", "tasks")
+	if v := top.Need("version"); v != nil {
+		v.Int(manifestVersion, manifestVersion)
+	}
+	m.Name, m.Preset = text(top.Get("name")), text(top.Get("preset"))
+	if tasks := top.Get("tasks"); tasks != nil {
+		for _, e := range tasks.Map().Entries() {
+			if e.Key == "" {
+				f.Errorf(e.KeyPos, "", "a scenario needs a name")
+			}
+			m.Tasks[e.Key] = parseTask(e.Value)
+		}
+	}
+	if err := f.Err(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func text(n *document.Node) string {
+	if n == nil {
+		return ""
+	}
+	s, _ := n.Text()
+	return s
+}
+
+func parseTask(n *document.Node) scoring.Task {
+	m := n.Map("candidates", "utility", "unanswered", "baseline", "baseline_action", "top", "majority", "ceiling", "label_strength")
+	t := scoring.Task{
+		Baseline: unit(m.Get("baseline")), Top: unit(m.Get("top")),
+		Majority: unit(m.Get("majority")), Ceiling: unit(m.Get("ceiling")),
+		BaselineAction: text(m.Get("baseline_action")), LabelStrength: text(m.Get("label_strength")),
+	}
+	if c := m.Get("candidates"); c != nil {
+		t.Candidates = parseCandidates(c)
+	}
+	if u := m.Get("unanswered"); u != nil {
+		v := float64(unit(u))
+		t.Unanswered = &v
+	}
+	if u := m.Get("utility"); u != nil {
+		t.Utility = map[string]map[string]float64{}
+		for _, truth := range u.Map().Entries() {
+			row := map[string]float64{}
+			for _, e := range truth.Value.Map().Entries() {
+				row[e.Key] = float64(unit(e.Value))
+				checkAction(e, t.Candidates)
+			}
+			t.Utility[truth.Key] = row
+		}
+	}
+	return t
+}
+
+// unit reads a number in [0,1]; absent is NaN.
+func unit(n *document.Node) scoring.Number {
+	if n == nil {
+		return scoring.Number(math.NaN())
+	}
+	v, ok := n.Float()
+	if ok && (v < 0 || v > 1) {
+		n.Errorf("", "%s must be from 0 to 1, got %v", n.Path(), v)
+	}
+	return scoring.Number(v)
+}
+
+func parseCandidates(n *document.Node) []string {
+	var out []string
+	for _, c := range n.List() {
+		s, ok := c.Text()
+		switch {
+		case !ok:
+		case s == "":
+			c.Errorf("", "a candidate needs a name")
+		case slices.Contains(out, s):
+			c.Errorf("", "candidate %q stands twice", s)
+		default:
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// checkAction holds a column of the utility matrix to the candidates. The part in braces
+// of label{param=value} is a parameter.
+func checkAction(e document.Entry, candidates []string) {
+	label, _, _ := strings.Cut(e.Key, "{")
+	if len(candidates) == 0 || slices.Contains(candidates, label) {
+		return
+	}
+	hint := "candidates: " + strings.Join(candidates, ", ")
+	if c := document.Closest(label, candidates); c != "" {
+		hint = "did you mean " + strconv.Quote(c) + "?"
+	}
+	e.Value.File().Errorf(e.KeyPos, hint, "%q is not among the candidates", label)
+}
+
+// Format returns the manifest as dataset.yaml, in one fixed order: equal manifests give
+// equal bytes.
+func (m *Manifest) Format() []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# What the data set is about; numbers that are missing are computed from the run.\nversion: %d\n", manifestVersion)
+	field(&b, "", "name", m.Name)
+	field(&b, "", "preset", m.Preset)
+	if len(m.Tasks) > 0 {
+		b.WriteString("tasks:\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Tasks)) {
+		fmt.Fprintf(&b, "  %s:\n", quote(name))
+		formatTask(&b, m.Tasks[name])
+	}
+	return b.Bytes()
+}
+
+func formatTask(b *bytes.Buffer, t scoring.Task) {
+	const in = "    "
+	start := b.Len()
+	if len(t.Candidates) > 0 {
+		quoted := make([]string, len(t.Candidates))
+		for i, c := range t.Candidates {
+			quoted[i] = quote(c)
+		}
+		fmt.Fprintf(b, "%scandidates: [%s]\n", in, strings.Join(quoted, ", "))
+	}
+	if t.Utility != nil {
+		formatUtility(b, t.Utility)
+	}
+	if t.Unanswered != nil {
+		number(b, in, "unanswered", *t.Unanswered)
+	}
+	number(b, in, "baseline", float64(t.Baseline))
+	field(b, in, "baseline_action", t.BaselineAction)
+	number(b, in, "top", float64(t.Top))
+	number(b, in, "majority", float64(t.Majority))
+	number(b, in, "ceiling", float64(t.Ceiling))
+	field(b, in, "label_strength", t.LabelStrength)
+	if b.Len() == start {
+		b.Truncate(start - 1)
+		b.WriteString(" {}\n")
+	}
+}
+
+func formatUtility(b *bytes.Buffer, utility map[string]map[string]float64) {
+	if len(utility) == 0 {
+		b.WriteString("    utility: {}\n")
+		return
+	}
+	b.WriteString("    utility:\n")
+	for _, truth := range slices.Sorted(maps.Keys(utility)) {
+		var cells []string
+		for _, action := range slices.Sorted(maps.Keys(utility[truth])) {
+			cells = append(cells, quote(action)+": "+float(utility[truth][action]))
+		}
+		fmt.Fprintf(b, "      %s: {%s}\n", quote(truth), strings.Join(cells, ", "))
+	}
+}
+
+func field(b *bytes.Buffer, indent, key, value string) {
+	if value != "" {
+		fmt.Fprintf(b, "%s%s: %s\n", indent, key, quote(value))
+	}
+}
+
+func number(b *bytes.Buffer, indent, key string, value float64) {
+	if !math.IsNaN(value) {
+		fmt.Fprintf(b, "%s%s: %s\n", indent, key, float(value))
+	}
+}
+
+func float(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// quote writes text as JSON does, which YAML reads as double-quoted text.
+func quote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return strconv.Quote(s) // not reached: every string has a JSON form
+	}
+	return string(b)
+}
+
+// WriteManifest writes dataset.yaml of the directory, atomically. What it would not read
+// back is an error, and the old file stays.
+func WriteManifest(dir string, m *Manifest) error {
+	data := m.Format()
+	if _, err := ParseManifest(ManifestName, data); err != nil {
+		return fmt.Errorf("data set %q: %w", m.Name, err)
+	}
+	return replaceFile(filepath.Join(dir, ManifestName), data)
+}
+
+// readManifest returns an empty manifest where the directory has none.
+func readManifest(dir string) (*Manifest, []byte, error) {
+	path := filepath.Join(dir, ManifestName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Manifest{Tasks: map[string]scoring.Task{}}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := ParseManifest(path, data)
+	return m, data, err
+}
+
+// replaceFile writes a file so that a reader, or the machine after a crash, sees the old
+// or the new contents and nothing else.
+func replaceFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
