@@ -1,2 +1,43 @@
-// Package recorder is not yet filled.
+// Package recorder is the flight recorder of decisions: it watches a service decide,
+// and keeps one [snapshot.Snapshot] a decision, without slowing or breaking the service.
+//
+// Typical steps:
+//
+//  1. Open a [Sink]: snapshot/arrowfile has one that writes segments.
+//  2. [New] with a [Capture] list: what is not on the list is not recorded, credentials
+//     cannot be on it, and each attribute has a type and a redaction.
+//  3. Put [Recorder.Middleware] around an http.Handler, whose code says by way of
+//     [FromContext] what it chose among which candidates; or [Recorder.Wrap] around a
+//     decision.Backend, which needs no further code; or call [Recorder.Record].
+//  4. [Recorder.Close] with a deadline when the service ends.
+//
+// # What the caller pays
+//
+// The caller's goroutine copies what the list allows and appends one pointer to a
+// bounded queue. Redaction, hashing, validation and the sink run on one goroutine of
+// the recorder. A full queue is a counted drop, never a wait ([PolicyBlock] excepted).
+// A panic of the recorder's own code, of a function in its options or of the sink ends
+// in the recorder; a panic of the handler or backend passes through and is recorded.
+// Every method of a nil [Recorder], [Recording] or [Decision] does nothing, so that code
+// which records also runs without a recorder.
+//
+// # The ledger
+//
+// Every row that is offered is written, sampled out, or dropped for a reason that is
+// counted: offered = written + sampled_out + sum of dropped. The rows of a request are
+// kept or lost together. [Recorder.Watermark] says how many rows the sink has flushed;
+// only those are safe. At Close the ledger must close, or the error says so.
+//
+// # Limitations
+//
+// What a handler reads of the request body is what the input is: a handler that stops
+// early leaves a truncated input, marked as such, without a digest. Between hand-over
+// and flush rows stand in memory: a killed process loses them, at most
+// Options.FlushInterval's worth. A value set by the handler that was written to the
+// response is not redacted in the recorded output unless RedactBody does it. When the
+// sink takes some rows of a request and refuses the next, the former stay written.
+// After a Close that ran out of time, rows that the sink had taken but not flushed are
+// counted as dropped though they may be in its file. http.MaxBytesReader cannot tell the
+// server through the middleware's writer to close the connection; the limit itself holds.
+// Rotation by size and time, files and recovery are the sink's business.
 package recorder

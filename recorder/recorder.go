@@ -1,0 +1,200 @@
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+// ErrClosed is returned by Flush after Close.
+var ErrClosed = errors.New("recorder is closed")
+
+// Sink keeps rows; snapshot/arrowfile has one that writes segments. All calls come from
+// one goroutine. A call that fails or panics is counted, and the recorder goes on.
+type Sink interface {
+	// Append takes one row, which is valid only during the call.
+	Append(s *snapshot.Snapshot) error
+	// Flush makes everything appended safe; lost is what was sampled out and dropped since
+	// the last successful Flush.
+	Flush(lost snapshot.Ledger) error
+	// Close seals; lost is as for Flush, total is the recorder's whole ledger. It is
+	// called once, also after errors.
+	Close(lost, total snapshot.Ledger) error
+}
+
+// Recorder is the flight recorder: it takes decisions from middleware, wrapped backends
+// and [Recorder.Record], and hands them to its sink on a goroutine of its own. All
+// methods are safe for concurrent use, and do nothing on a nil Recorder.
+type Recorder struct {
+	opts Options
+	plan *plan
+	sink Sink
+	in   *intake
+	pool sync.Pool
+
+	flushes chan chan error
+	closing chan struct{}
+	done    chan struct{}
+	stop    sync.Once
+	// closeErr is written before done is closed.
+	closeErr error
+
+	panics, unlisted, appendErrors, flushErrors atomic.Uint64
+	lastErr                                     atomic.Pointer[string]
+}
+
+// New checks the options and starts the recorder; [Recorder.Close] stops it. Errors
+// wrap [ErrOptions].
+func New(sink Sink, opts Options) (*Recorder, error) {
+	if sink == nil {
+		return nil, fmt.Errorf("%w: no sink", ErrOptions)
+	}
+	if err := opts.validate(); err != nil {
+		return nil, err
+	}
+	opts.applyDefaults()
+	p, err := compile(opts.Capture)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{opts: opts, plan: p, sink: sink, in: newIntake(&opts),
+		flushes: make(chan chan error), closing: make(chan struct{}), done: make(chan struct{})}
+	go newDrain(r).run()
+	return r, nil
+}
+
+// Schema returns the attributes of the capture list, as the rows carry them.
+func (r *Recorder) Schema() *decision.Schema {
+	if r == nil {
+		return nil
+	}
+	return r.plan.schema
+}
+
+// Stats are a recorder's counts at one moment.
+type Stats struct {
+	// Ledger counts rows; while rows wait for the sink, Queued is what it lacks to close.
+	Ledger snapshot.Ledger
+	Queued int
+	// Acknowledged rows are safe: the sink has flushed them.
+	Acknowledged uint64
+	// AppendErrors and FlushErrors count failed calls of the sink, LastError is the text
+	// of the last failure of any kind.
+	AppendErrors, FlushErrors uint64
+	LastError                 string
+	// Panics counts panics of the recorder's own code, its options' functions and its
+	// sink; all were contained.
+	Panics uint64
+	// Unlisted counts attributes that a handler set and the capture list does not name.
+	Unlisted uint64
+}
+
+// Stats returns the counts.
+func (r *Recorder) Stats() Stats {
+	if r == nil {
+		return Stats{}
+	}
+	s := Stats{AppendErrors: r.appendErrors.Load(), FlushErrors: r.flushErrors.Load(),
+		Panics: r.panics.Load(), Unlisted: r.unlisted.Load()}
+	if e := r.lastErr.Load(); e != nil {
+		s.LastError = *e
+	}
+	r.in.mu.Lock()
+	defer r.in.mu.Unlock()
+	s.Ledger, s.Queued, s.Acknowledged = r.in.ledger.Clone(), r.in.held, r.in.acked
+	return s
+}
+
+// Watermark returns how many rows are acknowledged: the sink has flushed this many, in
+// the order in which they were handed over.
+func (r *Recorder) Watermark() uint64 {
+	if r == nil {
+		return 0
+	}
+	r.in.mu.Lock()
+	defer r.in.mu.Unlock()
+	return r.in.acked
+}
+
+// Flush waits until the rows that were handed over before the call are with the sink
+// and flushed, and returns the watermark. The error is the sink's, the context's, or
+// [ErrClosed].
+func (r *Recorder) Flush(ctx context.Context) (uint64, error) {
+	if r == nil {
+		return 0, nil
+	}
+	reply := make(chan error, 1)
+	select {
+	case r.flushes <- reply:
+	case <-r.closing:
+		return r.Watermark(), ErrClosed
+	case <-ctx.Done():
+		return r.Watermark(), ctx.Err()
+	}
+	select {
+	case err := <-reply:
+		return r.Watermark(), err
+	case <-ctx.Done():
+		return r.Watermark(), ctx.Err()
+	}
+}
+
+// Close refuses new rows, hands over and flushes what waits, seals the sink and checks
+// the ledger; the error wraps [snapshot.ErrLedger] when it does not close. When ctx ends
+// first, what is not acknowledged is counted as dropped (close-deadline) and the error
+// wraps the context's; the sink is then still sealed as soon as it returns from the call
+// that it hangs in. Further calls wait for the same end.
+func (r *Recorder) Close(ctx context.Context) error {
+	if r == nil {
+		return nil
+	}
+	r.in.close()
+	r.stop.Do(func() { close(r.closing) })
+	select {
+	case <-r.done:
+		return r.closeErr
+	case <-ctx.Done():
+	}
+	n := r.in.abandon()
+	return fmt.Errorf("recorder: close: %d rows were not flushed in time: %w", n, ctx.Err())
+}
+
+// contain is deferred around the recorder's own code on a caller's goroutine: a panic
+// ends there, and the rows that it cost are counted. It must be deferred itself, and
+// recovers no panic that was under way before.
+func (r *Recorder) contain(rows int) {
+	if p := recover(); p != nil {
+		r.panicked(p)
+		r.in.lost(DropPanic, rows)
+	}
+}
+
+func (r *Recorder) panicked(p any) {
+	r.panics.Add(1)
+	r.failed(fmt.Errorf("panic: %v", p))
+}
+
+// failed remembers the text of an error.
+func (r *Recorder) failed(err error) {
+	s := err.Error()
+	r.lastErr.Store(&s)
+}
+
+// guard runs f and turns a panic into an error.
+func (r *Recorder) guard(what string, f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panics.Add(1)
+			err = fmt.Errorf("%s: panic: %v", what, p)
+		}
+	}()
+	if err = f(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

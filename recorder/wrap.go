@@ -1,0 +1,269 @@
+package recorder
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+// Wrap returns b with every Decide recorded: attributes by the capture list, candidates
+// with scores, answers, latency, stages, usage and artefact. The answer passes
+// unchanged; what is recorded of it is what Response.Check makes of a copy. Closing the
+// wrapped backend closes b, not the recorder. Explainer, Warmer and Readier are there
+// when b has them, and are not recorded.
+//
+// Inside the middleware, the first Decide of a request fills the request's own
+// recording, if the handler has opened no decision before; any further one becomes a
+// request of its own, with entity, trace and sampling of the one around it.
+func (r *Recorder) Wrap(b decision.Backend) decision.Backend {
+	if r == nil || b == nil {
+		return b
+	}
+	w := &backend{Backend: b, r: r, info: b.Info()}
+	e, explains := b.(decision.Explainer)
+	wa, warms := b.(decision.Warmer)
+	re, readies := b.(decision.Readier)
+	switch {
+	case explains && warms && readies:
+		return struct {
+			*backend
+			decision.Explainer
+			decision.Warmer
+			decision.Readier
+		}{w, e, wa, re}
+	case explains && warms:
+		return struct {
+			*backend
+			decision.Explainer
+			decision.Warmer
+		}{w, e, wa}
+	case explains && readies:
+		return struct {
+			*backend
+			decision.Explainer
+			decision.Readier
+		}{w, e, re}
+	case warms && readies:
+		return struct {
+			*backend
+			decision.Warmer
+			decision.Readier
+		}{w, wa, re}
+	case explains:
+		return struct {
+			*backend
+			decision.Explainer
+		}{w, e}
+	case warms:
+		return struct {
+			*backend
+			decision.Warmer
+		}{w, wa}
+	case readies:
+		return struct {
+			*backend
+			decision.Readier
+		}{w, re}
+	}
+	return w
+}
+
+type backend struct {
+	decision.Backend
+	r    *Recorder
+	info decision.Info
+	warm atomic.Bool
+}
+
+// call is one Decide.
+type call struct {
+	start    time.Time
+	cpu      time.Duration
+	latency  time.Duration
+	err      error
+	returned bool
+}
+
+func (b *backend) Decide(ctx context.Context, req *decision.Request, out *decision.Response) error {
+	c := call{}
+	b.begin(&c)
+	defer b.end(ctx, req, out, &c)
+	c.err = b.Backend.Decide(ctx, req, out)
+	c.returned = true
+	return c.err
+}
+
+func (b *backend) begin(c *call) {
+	if b.r.opts.CPUTime != nil {
+		runtime.LockOSThread()
+		c.cpu = b.r.cpu()
+	}
+	c.start = b.r.clock()
+}
+
+// cpu is the thread's clock; a panic of the injected function must not reach the caller.
+func (r *Recorder) cpu() (t time.Duration) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked(p)
+		}
+	}()
+	return r.opts.CPUTime()
+}
+
+func (b *backend) end(ctx context.Context, req *decision.Request, out *decision.Response, c *call) {
+	r := b.r
+	c.latency = durationOf(c.start, r.clock())
+	if r.opts.CPUTime != nil {
+		c.cpu = max(0, r.cpu()-c.cpu)
+		runtime.UnlockOSThread()
+	}
+	defer r.contain(len(req.Questions))
+	if len(req.Questions) == 0 {
+		return
+	}
+	outer := FromContext(ctx)
+	if outer != nil && outer.r == r && b.join(outer, req, out, c) {
+		return
+	}
+	g, kept := b.group(outer, req, c)
+	if !kept {
+		r.in.sampledOut(len(req.Questions))
+		return
+	}
+	b.fill(g, req, out, c)
+	r.handOver(ctx, g)
+}
+
+// join fills the recording of the request around the call, if it is still empty.
+func (b *backend) join(rec *Recording, req *decision.Request, out *decision.Response, c *call) (joined bool) {
+	rec.edit(func(g *group) {
+		if len(g.slots) > 0 {
+			return
+		}
+		joined = true
+		b.fill(g, req, out, c)
+	})
+	return joined
+}
+
+// group starts a group for a call that is a request of its own.
+func (b *backend) group(outer *Recording, req *decision.Request, c *call) (*group, bool) {
+	kept := false
+	if outer != nil && outer.r == b.r {
+		kept = outer.kept
+	} else {
+		kept = b.r.sample()
+		outer = nil
+	}
+	if !kept {
+		return nil, false
+	}
+	g := b.r.newGroup()
+	g.blank(b.r.plan)
+	g.id, g.now, g.keep = req.ID, c.start, b.r.opts.SampleRate
+	if g.id.IsZero() {
+		g.id = decision.NewID(c.start)
+	}
+	outer.edit(func(from *group) {
+		g.entity, g.hasEntity, g.trace, g.span = from.entity, from.hasEntity, from.trace, from.span
+	})
+	return g, true
+}
+
+// fill turns a call into rows. Panics and errors become rows without an answer.
+func (b *backend) fill(g *group, req *decision.Request, out *decision.Response, c *call) {
+	g.scenario = req.Scenario
+	if !req.Now.IsZero() {
+		g.now = req.Now // the clock that the decision used, for its replay
+	}
+	g.project(b.r.plan, req.Attrs)
+	if e := b.r.plan.Entity.Attr; e != "" {
+		if v := req.Attrs.Get(e); !v.IsNull() {
+			g.entity, g.hasEntity = v.String(), true
+		}
+	}
+	if len(req.Features) > 0 {
+		g.features, g.featureSet = append(g.features[:0], req.Features...), req.FeatureSet
+	}
+	checked := b.checked(g, req, out, c)
+	cold := decision.Some(b.warm.CompareAndSwap(false, true))
+	tape := tape(req)
+	for i := range req.Questions {
+		s := g.add()
+		s.row.ID, s.row.Cold, s.row.ND = decision.NewID(c.start), cold, tape
+		s.ask(&req.Questions[i])
+		b.describe(&s.row, &checked, c)
+		s.answer(&checked.Decisions[i])
+	}
+	if req.Body != nil {
+		b.r.copyBody(&g.slots[0].in, b.r.plan.Input, req.Body, decision.Opt[int64]{})
+	}
+	b.consume(&g.slots[0].row, &checked, c)
+}
+
+// checked returns a copy of the response after Response.Check, which is what a careful
+// caller goes on with; the caller's own stays as it is.
+func (b *backend) checked(g *group, req *decision.Request, out *decision.Response, c *call) decision.Response {
+	resp := decision.Response{Decisions: g.answers[:0]}
+	switch {
+	case !c.returned:
+		resp.Reset(len(req.Questions))
+		resp.FailAll(decision.Error, CodePanic, "the backend panicked")
+	case c.err != nil:
+		resp.Reset(len(req.Questions))
+		resp.FailAll(decision.Error, CodeBackend, c.err.Error())
+	default:
+		resp = *out
+		resp.Decisions = append(g.answers[:0], out.Decisions...)
+		resp.Check(req)
+	}
+	g.answers = resp.Decisions
+	return resp
+}
+
+func (s *slot) ask(q *decision.Question) {
+	s.row.Question, s.row.QuestionType = q.ID, q.Type
+	for _, name := range q.Candidates {
+		s.candidates = append(s.candidates, decision.Candidate{Action: name})
+	}
+	if len(s.candidates) > 0 {
+		s.row.Candidates = s.candidates
+	}
+}
+
+func (b *backend) describe(row *snapshot.Snapshot, resp *decision.Response, c *call) {
+	row.Backend, row.Artefact = b.info.Name, resp.Artefact
+	if row.Artefact == (decision.Artefact{}) {
+		row.Artefact = b.info.Artefact
+	}
+	row.Latency, row.Stages = decision.Some(c.latency), resp.Stages
+	if resp.Attempts > 0 {
+		row.Attempts = decision.Some(int8(min(resp.Attempts, 127)))
+	}
+	if b.info.Capabilities.Deterministic && c.returned && c.err == nil {
+		row.Propensity, row.PropensityKind = decision.Some(1.0), snapshot.PropensityDeterministic
+	}
+}
+
+// consume puts usage and cost on the request's first row, so that sums over rows count
+// them once.
+func (b *backend) consume(row *snapshot.Snapshot, resp *decision.Response, c *call) {
+	row.Usage, row.Cost = resp.Usage, resp.Cost
+	if b.r.opts.CPUTime != nil {
+		row.Usage.CPU = decision.Some(c.cpu)
+	}
+}
+
+// tape is the non-determinism of a request that the rows do not show otherwise.
+func tape(req *decision.Request) string {
+	if req.Seed == 0 {
+		return ""
+	}
+	return `{"seed":` + strconv.FormatUint(req.Seed, 10) + `}`
+}
