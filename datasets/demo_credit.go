@@ -48,6 +48,7 @@ func creditSchema() (*decision.Schema, error) {
 		}
 		fields = append(fields, decision.Field{Name: "local." + strings.ToLower(c), Type: t})
 	}
+	fields = append(fields, decision.Field{Name: "local.financed", Type: decision.Double})
 	return schemaOf(fields...)
 }
 
@@ -95,6 +96,11 @@ func creditExample(schema *decision.Schema, n int, rec []string) (*Example, erro
 			return nil, fmt.Errorf("credit_data.csv: row %d, column %d: %w", n, i+2, err)
 		}
 		values = append(values, v)
+	}
+	amount, price := values[schema.Index("local.amount")], values[schema.Index("local.price")]
+	if price.Int() > 0 {
+		// What the service derives: the share of the price that is to be borrowed.
+		values = append(values, decision.DoubleValue(round6(float64(amount.Int())/float64(price.Int()))))
 	}
 	id := fmt.Sprintf("credit_data/%d", n)
 	return &Example{
