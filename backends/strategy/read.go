@@ -1,0 +1,228 @@
+package strategy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/document"
+	"github.com/clefbench/clefbench/internal/expr"
+)
+
+const (
+	maxRules       = 20_000
+	defaultTimeout = 15 * time.Millisecond
+)
+
+// rule is one compiled rule.
+type rule struct {
+	id     string
+	pos    decision.Position
+	cond   *expr.Program
+	action *expr.Action
+}
+
+// fallback is what answers when no rule does.
+type fallback struct {
+	pos      decision.Position
+	model    string // file name, or empty
+	modelPos decision.Position
+	timeout  time.Duration
+	action   *expr.Action
+}
+
+// file is a compiled strategy.
+type file struct {
+	name, version string
+	scenarios     []string
+	rules         []rule
+	fallback      fallback
+	scope         *expr.Scope
+	// asks: some rule reads the model.
+	asks bool
+}
+
+// reader walks a file and adds to its problems.
+type reader struct {
+	doc  *document.File
+	data []byte
+	cel  *expr.Compiler
+	out  *file
+}
+
+func topFields() []string {
+	return []string{"strategy", "version", "description", "scenarios", "attributes", "rules", "fallback"}
+}
+
+// read compiles the file as far as possible; what is wrong is in the problems.
+func read(name string, data []byte, schema *decision.Schema) (*file, *document.File) {
+	doc, root, err := document.Parse(name, data)
+	if err != nil {
+		return nil, doc
+	}
+	scope := expr.NewScope(schema)
+	cel, err := expr.NewCompiler(scope, data)
+	if err != nil {
+		root.Errorf("", "%v", err)
+		return nil, doc
+	}
+	r := &reader{doc: doc, data: data, cel: cel, out: &file{scope: scope}}
+	r.file(root.Map(topFields()...))
+	return r.out, doc
+}
+
+func (r *reader) file(m *document.Map) {
+	if v := m.Need("strategy"); v != nil {
+		r.out.name, _ = v.Text()
+	}
+	r.out.version = r.out.name
+	if v := m.Get("version"); v != nil {
+		r.out.version, _ = v.Text()
+	}
+	if v := m.Get("description"); v != nil {
+		v.Text()
+	}
+	if v := m.Get("scenarios"); v != nil {
+		r.out.scenarios = v.Texts()
+	}
+	if v := m.Get("attributes"); v != nil {
+		r.out.scope.Declare(v)
+	}
+	// The fallback comes first: with a model, model.score is asked for, not recorded.
+	if v := m.Get("fallback"); v != nil {
+		r.fallback(v)
+	} else {
+		r.doc.Warnf(decision.Position{File: r.doc.Name, Line: 1, Column: 1},
+			"add a fallback with a model or an action", "no fallback: what no rule matches is answered with abstain")
+	}
+	if v := m.Need("rules"); v != nil {
+		r.rules(v.List())
+	}
+}
+
+func (r *reader) fallback(n *document.Node) {
+	m := n.Map("model", "timeout_ms", "action", "params")
+	f := &r.out.fallback
+	f.pos, f.timeout = n.Pos(), defaultTimeout
+	if v := m.Get("model"); v != nil {
+		f.model, _ = v.Text()
+		f.modelPos = v.Pos()
+		if f.model == "" {
+			v.Errorf("name the model's file, or remove the field", "fallback.model is empty")
+		}
+		r.out.scope.AskModel()
+	}
+	if v := m.Get("timeout_ms"); v != nil {
+		ms, _ := v.Int(1, 600_000)
+		f.timeout = time.Duration(ms) * time.Millisecond
+		if f.model == "" {
+			r.doc.Warnf(v.Pos(), "remove it", "timeout_ms without a model has no effect")
+		}
+	}
+	f.action = r.action(m, true)
+	if n.IsMap() && f.model == "" && m.Get("action") == nil {
+		n.Errorf("name a model, an action, or both", "the fallback has neither a model nor an action")
+	}
+}
+
+// action reads the fields action and params of a rule or of the fallback.
+func (r *reader) action(m *document.Map, fixed bool) *expr.Action {
+	a, params := m.Get("action"), m.Get("params")
+	switch {
+	case a != nil:
+		return expr.ReadAction(a, params, r.out.scope, expr.ActionOptions{Data: r.data, Fixed: fixed})
+	case params != nil:
+		params.Errorf("", "params without an action")
+	}
+	return nil
+}
+
+func (r *reader) rules(nodes []*document.Node) {
+	if len(nodes) > maxRules {
+		nodes[maxRules].Errorf("", "the file has %d rules, the limit is %d", len(nodes), maxRules)
+		return
+	}
+	seen := map[string]int{}
+	for i, n := range nodes {
+		r.rule(n, i, seen)
+	}
+	r.unreachable()
+}
+
+func (r *reader) rule(n *document.Node, i int, seen map[string]int) {
+	m := n.Map("id", "description", "if", "action", "params")
+	if !n.IsMap() {
+		return
+	}
+	out := rule{pos: n.Pos()}
+	if id := m.Get("id"); id != nil {
+		out.id, _ = id.Text()
+	} else {
+		out.id = fmt.Sprintf("rule-%d", i+1)
+		r.doc.Warnf(out.pos, "reports and explanations name rules by id", "the rule has no id; it is called %s", out.id)
+	}
+	if line, dup := seen[out.id]; dup {
+		n.Errorf("give each rule an id of its own", "rule id %q stands twice (first in line %d)", out.id, line)
+	}
+	seen[out.id] = out.pos.Line
+	if d := m.Get("description"); d != nil {
+		d.Text()
+	}
+	if cond := m.Need("if"); cond != nil {
+		out.cond = r.condition(cond)
+	}
+	if m.Need("action") != nil {
+		out.action = r.action(m, false)
+	}
+	r.out.rules = append(r.out.rules, out)
+}
+
+func (r *reader) condition(n *document.Node) *expr.Program {
+	p := r.cel.Bool(n)
+	if p == nil {
+		return nil
+	}
+	for _, a := range p.Reads() {
+		r.out.asks = r.out.asks || a.Late
+	}
+	return p
+}
+
+// unreachable warns of rules behind one that always holds.
+func (r *reader) unreachable() {
+	always := -1
+	for i, x := range r.out.rules {
+		switch {
+		case always >= 0:
+			r.doc.Warnf(x.pos, "move it up, or remove it", "rule %q is never reached: rule %q in line %d always matches",
+				x.id, r.out.rules[always].id, r.out.rules[always].pos.Line)
+		case x.cond != nil && x.cond.Always() && x.action != nil && !x.action.Templated():
+			always = i
+		}
+	}
+}
+
+// Check returns everything that is wrong (errors) or doubtful (warnings) in a strategy
+// file, ordered by position. Schema holds the attributes of the data set at hand and
+// may be nil. The model is not looked for.
+func Check(name string, data []byte, schema *decision.Schema) document.Problems {
+	_, doc := read(name, data, schema)
+	doc.Problems.Sort()
+	return doc.Problems
+}
+
+// ModelOf returns the model that the strategy's fallback names, a file name relative to
+// the strategy file, or "" when it names none. The error is a document.Problems.
+func ModelOf(name string, data []byte) (string, error) {
+	doc, root, err := document.Parse(name, data)
+	if err != nil {
+		return "", err
+	}
+	model := ""
+	if f := root.Map().Get("fallback"); f != nil && f.IsMap() {
+		if v := f.Map().Get("model"); v != nil {
+			model, _ = v.Text()
+		}
+	}
+	return model, doc.Err()
+}
