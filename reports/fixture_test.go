@@ -24,13 +24,13 @@ func around(v, half float64) scoring.Estimate {
 	return est(v, math.Max(0, v-half), math.Min(100, v+half))
 }
 
-// spread is a log-normal latency distribution in sixteen buckets an octave.
+// spread is a log-normal latency distribution in four buckets an octave.
 func spread(median float64, sigma float64) []scoring.Bucket {
 	var out []scoring.Bucket
 	cdf := func(x float64) float64 { return 0.5 * math.Erfc(-math.Log(x/median)/(sigma*math.Sqrt2)) }
 	lo := math.Exp(math.Log(median) - 3.2*sigma)
-	for i := 0; i < 400; i++ {
-		hi := lo * math.Pow(2, 1.0/16)
+	for i := 0; i < 100; i++ {
+		hi := lo * math.Pow(2, 1.0/4)
 		if w := 4000 * (cdf(hi) - cdf(lo)); w >= 0.5 {
 			out = append(out, scoring.Bucket{LoNs: int64(lo), HiNs: max(int64(hi), int64(lo)+1), Weight: scoring.Number(math.Round(w))})
 		}

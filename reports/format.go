@@ -40,7 +40,7 @@ const (
 )
 
 // Formats lists the formats by name.
-func Formats() []Format { return []Format{FormatText, FormatMarkdown, FormatJSON} }
+func Formats() []Format { return []Format{FormatText, FormatMarkdown, FormatHTML, FormatJSON} }
 
 // ParseFormat finds a format by its name, or by the extension of a file name ("md",
 // ".html", "out/report.json"); the error wraps [ErrFormat] and lists what there is.
@@ -69,6 +69,8 @@ func Write(w io.Writer, f Format, card *scoring.Scorecard, o Options) error {
 		return Text(w, card, o)
 	case FormatMarkdown:
 		return Markdown(w, card, o)
+	case FormatHTML:
+		return HTML(w, card, o)
 	case FormatJSON:
 		return JSON(w, card, o)
 	}
