@@ -1,0 +1,393 @@
+package arrowfile
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxLabels is the number of labels above which a column is no closed label set: it
+// becomes plain utf8. Codes are int16, so the cap also keeps them far from overflow.
+const maxLabels = 4096
+
+// interner gives labels their codes. Columns of one name share one.
+type interner struct {
+	codes  map[string]int16
+	values []string
+	// mended holds the codes of labels that were not valid UTF-8.
+	mended map[string]int16
+	last   string
+	code   int16
+}
+
+func newInterner(seed []string) *interner {
+	d := &interner{codes: map[string]int16{}}
+	for _, s := range seed {
+		if s != "" && utf8.ValidString(s) {
+			d.lookup(s)
+		}
+	}
+	d.last = ""
+	return d
+}
+
+// lookup returns the code of a label that is not empty, and false when there are too many
+// labels. mended says that the label stands in the dictionary with replacement characters.
+func (d *interner) lookup(s string) (code int16, mended, ok bool) {
+	if s == d.last {
+		return d.code, false, true
+	}
+	code, ok = d.codes[s]
+	if !ok {
+		if len(d.mended) > 0 {
+			if code, ok = d.mended[s]; ok {
+				return code, true, true
+			}
+		}
+		if code, mended, ok = d.insert(s); !ok || mended {
+			return code, mended, ok
+		}
+	}
+	d.last, d.code = d.values[code], code
+	return code, false, true
+}
+
+func (d *interner) insert(s string) (code int16, mended, ok bool) {
+	if len(d.values) >= maxLabels || len(d.mended) >= maxLabels {
+		return 0, false, false
+	}
+	if !utf8.ValidString(s) {
+		code, _, ok = d.lookup(mend(s))
+		if ok {
+			if d.mended == nil {
+				d.mended = map[string]int16{}
+			}
+			d.mended[strings.Clone(s)] = code
+		}
+		return code, true, ok
+	}
+	// The caller's string may share memory with a request that is about to end.
+	s = strings.Clone(s)
+	code = int16(len(d.values))
+	d.codes[s] = code
+	d.values = append(d.values, s)
+	return code, false, true
+}
+
+// mend makes a string valid UTF-8, which Arrow's utf8 type requires: one bad byte would
+// make other readers refuse the whole batch.
+func mend(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// column gathers one column of a batch: its slices are the Arrow buffers. As long as all
+// values are null only the counters move (nulls == n); the first value fills up.
+type column struct {
+	shape
+	path     string
+	children []*column
+	dict     *interner
+	// mended collects the paths of the values of the current row in which invalid UTF-8
+	// was replaced; it is shared by all columns.
+	mended *[]string
+
+	n, nulls             int
+	valid, offsets, data []byte
+	// overflowed: the column gave up its dictionary while rows were added.
+	overflowed bool
+}
+
+// newColumn makes the column of a shape; dicts shares the interners by name and plain
+// names the columns that gave up their dictionary.
+func newColumn(s *shape, prefix string, b *columnSet) *column {
+	c := &column{shape: *s, path: prefix + s.name, mended: &b.mended}
+	c.shape.children = nil
+	if s.dict != noDict {
+		c.dict = b.interner(s.name)
+		if c.dict == nil {
+			c.shape.dict = noDict
+		}
+	}
+	for _, k := range s.children {
+		c.children = append(c.children, newColumn(k, c.path+".", b))
+	}
+	c.reset()
+	return c
+}
+
+func (c *column) reset() {
+	c.n, c.nulls = 0, 0
+	c.valid, c.data = c.valid[:0], c.data[:0]
+	c.offsets = append(c.offsets[:0], 0, 0, 0, 0)
+	for _, k := range c.children {
+		k.reset()
+	}
+}
+
+// hasOffsets: the type is of variable length.
+func (c *column) hasOffsets() bool {
+	return c.typ == typeList || (c.dict == nil && (c.typ == typeUTF8 || c.typ == typeBinary))
+}
+
+// end is the running end of the values, for the offsets.
+func (c *column) end() int {
+	if c.typ == typeList {
+		return c.children[0].n
+	}
+	return len(c.data)
+}
+
+// slotWidth is the width of a value in data, 0 when values have none of their own.
+func (c *column) slotWidth() int {
+	if c.dict != nil {
+		return 2
+	}
+	return c.width
+}
+
+// fill appends the slots of k nulls from row c.n on.
+func (c *column) fill(k int) {
+	if c.nullable {
+		c.valid = growBits(c.valid, c.n+k)
+	}
+	switch w := c.slotWidth(); {
+	case c.hasOffsets():
+		for range k {
+			c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(c.end()))
+		}
+	case c.typ == typeBool:
+		c.data = growBits(c.data, c.n+k)
+	default:
+		c.data = append(c.data, make([]byte, k*w)...)
+	}
+}
+
+func growBits(b []byte, n int) []byte {
+	for len(b)*8 < n {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// null appends a null.
+func (c *column) null() {
+	if c.nulls < c.n {
+		c.fill(1)
+	}
+	c.n++
+	c.nulls++
+	if c.typ == typeStruct {
+		for _, k := range c.children {
+			k.null()
+		}
+	}
+}
+
+// begin starts a value that is not null; the caller appends it to data or the children
+// and calls end or nothing.
+func (c *column) begin() {
+	if c.nulls == c.n && c.n > 0 {
+		n := c.n
+		c.n = 0
+		c.fill(n)
+		c.n = n
+	}
+	if c.nullable {
+		c.valid = growBits(c.valid, c.n+1)
+		c.valid[c.n>>3] |= 1 << (c.n & 7)
+	}
+	c.n++
+}
+
+func (c *column) close() {
+	c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(c.end()))
+}
+
+func (c *column) bit(v bool) {
+	c.begin()
+	c.data = growBits(c.data, c.n)
+	if i := c.n - 1; v {
+		c.data[i>>3] |= 1 << (i & 7)
+	}
+}
+
+func (c *column) u8(v uint8)   { c.begin(); c.data = append(c.data, v) }
+func (c *column) u16(v uint16) { c.begin(); c.data = binary.LittleEndian.AppendUint16(c.data, v) }
+func (c *column) u32(v uint32) { c.begin(); c.data = binary.LittleEndian.AppendUint32(c.data, v) }
+func (c *column) u64(v uint64) { c.begin(); c.data = binary.LittleEndian.AppendUint64(c.data, v) }
+
+func (c *column) f64(v float64) { c.u64(math.Float64bits(v)) }
+func (c *column) f32(v float32) { c.u32(math.Float32bits(v)) }
+
+func (c *column) fixed(v []byte) { c.begin(); c.data = append(c.data, v...) }
+
+func (c *column) bytes(v []byte) {
+	c.begin()
+	c.data = append(c.data, v...)
+	c.close()
+}
+
+// text appends a string, the empty one included.
+func (c *column) text(s string) {
+	if !utf8.ValidString(s) {
+		s = mend(s)
+		*c.mended = append(*c.mended, c.path)
+	}
+	c.begin()
+	c.data = append(c.data, s...)
+	c.close()
+}
+
+// label appends a label that is not empty, as a code while the column has a dictionary.
+func (c *column) label(s string) {
+	if c.dict == nil {
+		c.text(s)
+		return
+	}
+	code, mended, ok := c.dict.lookup(s)
+	if !ok {
+		c.expand()
+		c.overflowed = true
+		c.text(s)
+		return
+	}
+	if mended {
+		*c.mended = append(*c.mended, c.path)
+	}
+	c.u16(uint16(code))
+}
+
+// expand turns a column of codes into plain utf8 under the same name, the rows of the
+// pending batch included.
+func (c *column) expand() {
+	codes, d := c.data, c.dict
+	c.dict, c.shape.dict = nil, noDict
+	c.data, c.offsets = nil, append(c.offsets[:0], 0, 0, 0, 0)
+	if c.nulls == c.n {
+		return
+	}
+	for i := range c.n {
+		if !c.nullable || c.valid[i>>3]&(1<<(i&7)) != 0 {
+			c.data = append(c.data, d.values[binary.LittleEndian.Uint16(codes[2*i:])]...)
+		}
+		c.close()
+	}
+}
+
+// settle makes the buffers of columns that are null throughout.
+func (c *column) settle() {
+	if n := c.n; n > 0 && c.nulls == n {
+		c.n = 0
+		c.fill(n)
+		c.n = n
+	}
+	for _, k := range c.children {
+		k.settle()
+	}
+}
+
+// columnSet is the columns of one batch, and what they share.
+type columnSet struct {
+	columns []*column
+	dicts   map[string]*interner
+	// plain names the label columns that are plain utf8.
+	plain  map[string]bool
+	seed   map[string][]string
+	mended []string
+	n      int
+}
+
+func (b *columnSet) interner(name string) *interner {
+	if b.plain[name] {
+		return nil
+	}
+	d := b.dicts[name]
+	if d == nil {
+		d = newInterner(b.seed[name])
+		b.dicts[name] = d
+	}
+	return d
+}
+
+// rebuild makes the columns of the shapes; interners and fall-backs stay.
+func (b *columnSet) rebuild(shapes []*shape) {
+	b.columns = b.columns[:0]
+	for _, s := range shapes {
+		b.columns = append(b.columns, newColumn(s, "", b))
+	}
+	b.reset()
+}
+
+func (b *columnSet) reset() {
+	b.n = 0
+	for _, c := range b.columns {
+		c.reset()
+	}
+}
+
+// walk calls f for every column, depth first.
+func walk(columns []*column, f func(*column)) {
+	for _, c := range columns {
+		f(c)
+		walk(c.children, f)
+	}
+}
+
+// openEnded are the label columns that fall back together: remote dialects choose among
+// any number of options.
+func openEnded(name string) bool { return name == "action" || name == "question" }
+
+// fallBack gives up the dictionaries of columns of a name, and of all open-ended ones
+// when it is one of them.
+func (b *columnSet) fallBack(name string) {
+	b.plain[name] = true
+	if openEnded(name) {
+		b.plain["action"], b.plain["question"] = true, true
+	}
+	walk(b.columns, func(c *column) {
+		if c.dict != nil && b.plain[c.name] {
+			c.expand()
+		}
+	})
+}
+
+// spread lets columns that overflowed while rows were added take along those of their
+// group.
+func (b *columnSet) spread() {
+	var over []string
+	walk(b.columns, func(c *column) {
+		if c.overflowed && !b.plain[c.name] {
+			over = append(over, c.name)
+		}
+	})
+	for _, name := range over {
+		b.fallBack(name)
+	}
+}
+
+// labels returns the number of labels of each dictionary.
+func (b *columnSet) labels() map[string]int {
+	m := make(map[string]int, len(b.dicts))
+	for name, d := range b.dicts {
+		if !b.plain[name] {
+			m[name] = len(d.values)
+		}
+	}
+	return m
+}
+
+// shapes returns the columns' present shapes, dictionaries numbered.
+func (b *columnSet) shapes() []*shape {
+	out := shapesOf(b.columns)
+	numberDicts(out, 0)
+	return out
+}
+
+func shapesOf(columns []*column) []*shape {
+	out := make([]*shape, len(columns))
+	for i, c := range columns {
+		s := c.shape
+		s.children = shapesOf(c.children)
+		out[i] = &s
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package arrowfile
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+
+	flatbuffers "github.com/google/flatbuffers/go"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	metadataV5 = 4
+	codecZstd  = 1
+	// keyDigest is the custom metadata of a message, and of the footer, that holds the
+	// digest; its value is always the last bytes of the flatbuffer.
+	keyDigest  = "clefbench.digest"
+	digestText = 2 * sha256.Size
+	// digestTail is the distance of the digest's text from the end of the flatbuffer: the
+	// text, its NUL and padding to a multiple of 4.
+	digestTail = digestText + 4
+)
+
+// sum is the digest of a message, chained: it covers the digest of the message before.
+type sum [sha256.Size]byte
+
+var zeroDigest = strings.Repeat("0", digestText)
+
+// digestOf hashes a part of a file after the digest before it, reading the digest field
+// at an offset of the part as zeroes; 0 is no field.
+func digestOf(prev sum, part []byte, field int) sum {
+	h := sha256.New()
+	h.Write(prev[:])
+	if field > 0 {
+		h.Write(part[:field])
+		h.Write([]byte(zeroDigest))
+		part = part[field+digestText:]
+	}
+	h.Write(part)
+	return sum(h.Sum(nil))
+}
+
+type (
+	node   struct{ rows, nulls int64 }
+	extent struct{ offset, length int64 }
+	// block places a message in the file, for the footer.
+	block struct {
+		offset, bodyLen int64
+		metaLen         int32
+	}
+	keyValue struct{ key, value string }
+)
+
+// encoder builds dictionary and record batch messages. Its memory is reused.
+type encoder struct {
+	zstd    *zstd.Encoder
+	fb      *flatbuffers.Builder
+	nodes   []node
+	buffers []extent
+	body    []byte
+	// zeroes keeps the frames of buffers that hold zeroes only (columns that are null
+	// throughout), by length: most columns of most recordings are empty.
+	zeroes map[int][]byte
+}
+
+// maxZeroes bounds the kept frames; lengths recur, because most batches are full.
+const maxZeroes = 64
+
+func newEncoder() (*encoder, error) {
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true))
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w", err)
+	}
+	return &encoder{zstd: z, fb: flatbuffers.NewBuilder(4096), zeroes: map[int][]byte{}}, nil
+}
+
+// buffer appends one compressed buffer to the body. It is never stored raw: the frame's
+// checksum would be lost.
+func (e *encoder) buffer(b []byte, zero bool) {
+	start := len(e.body)
+	if len(b) > 0 {
+		e.body = binary.LittleEndian.AppendUint64(e.body, uint64(len(b)))
+		e.body = e.compress(b, zero)
+	}
+	e.buffers = append(e.buffers, extent{int64(start), int64(len(e.body) - start)})
+	e.body = pad8(e.body)
+}
+
+func (e *encoder) compress(b []byte, zero bool) []byte {
+	if !zero {
+		return e.zstd.EncodeAll(b, e.body)
+	}
+	frame, ok := e.zeroes[len(b)]
+	if !ok {
+		frame = e.zstd.EncodeAll(b, nil)
+		if len(e.zeroes) < maxZeroes {
+			e.zeroes[len(b)] = frame
+		}
+	}
+	return append(e.body, frame...)
+}
+
+func pad8(b []byte) []byte {
+	for len(b)%8 != 0 {
+		b = append(b, 0)
+	}
+	return b
+}
+
+func (e *encoder) start() {
+	e.nodes, e.buffers, e.body = e.nodes[:0], e.buffers[:0], e.body[:0]
+}
+
+// column appends a column and its children, depth first, as the format orders them.
+func (e *encoder) column(c *column) {
+	e.nodes = append(e.nodes, node{int64(c.n), int64(c.nulls)})
+	zero := c.nulls == c.n
+	if c.nulls > 0 {
+		e.buffer(c.valid, zero)
+	} else {
+		e.buffer(nil, false)
+	}
+	if c.hasOffsets() {
+		e.buffer(c.offsets, zero)
+	}
+	if c.typ != typeList && c.typ != typeStruct {
+		e.buffer(c.data, zero)
+	}
+	for _, k := range c.children {
+		e.column(k)
+	}
+}
+
+// recordBatch appends a record batch message of the columns to out.
+func (e *encoder) recordBatch(out []byte, columns []*column, rows int, meta []keyValue, prev sum) ([]byte, block, sum) {
+	e.start()
+	for _, c := range columns {
+		c.settle()
+		e.column(c)
+	}
+	return e.message(out, headerRecord, meta, prev, func() flatbuffers.UOffsetT { return e.recordTable(rows) })
+}
+
+// dictionary appends a dictionary batch message with the labels to out.
+func (e *encoder) dictionary(out []byte, id int64, labels []string, prev sum) ([]byte, block, sum) {
+	c := column{shape: shape{typ: typeUTF8, dict: noDict}, mended: new([]string)}
+	c.reset()
+	for _, s := range labels {
+		c.text(s)
+	}
+	e.start()
+	e.column(&c)
+	return e.message(out, headerDictionary, nil, prev, func() flatbuffers.UOffsetT {
+		data := e.recordTable(len(labels))
+		e.fb.StartObject(3)
+		e.fb.PrependInt64Slot(0, id, 0)
+		e.fb.PrependUOffsetTSlot(1, data, 0)
+		return e.fb.EndObject()
+	})
+}
+
+// recordTable builds the RecordBatch table of the gathered nodes and buffers.
+func (e *encoder) recordTable(rows int) flatbuffers.UOffsetT {
+	b := e.fb
+	b.StartVector(16, len(e.nodes), 8)
+	for i := len(e.nodes) - 1; i >= 0; i-- {
+		prependPair(b, e.nodes[i].rows, e.nodes[i].nulls)
+	}
+	nodes := b.EndVector(len(e.nodes))
+	b.StartVector(16, len(e.buffers), 8)
+	for i := len(e.buffers) - 1; i >= 0; i-- {
+		prependPair(b, e.buffers[i].offset, e.buffers[i].length)
+	}
+	buffers := b.EndVector(len(e.buffers))
+	b.StartObject(2)
+	b.PrependByteSlot(0, codecZstd, 0)
+	compression := b.EndObject()
+	b.StartObject(5)
+	b.PrependInt64Slot(0, int64(rows), 0)
+	b.PrependUOffsetTSlot(1, nodes, 0)
+	b.PrependUOffsetTSlot(2, buffers, 0)
+	b.PrependUOffsetTSlot(3, compression, 0)
+	return b.EndObject()
+}
+
+func prependPair(b *flatbuffers.Builder, first, second int64) {
+	b.Prep(8, 16)
+	b.PrependInt64(second)
+	b.PrependInt64(first)
+}
+
+// message appends an encapsulated message: continuation marker, metadata length,
+// metadata, body. Its digest is written into its own metadata.
+func (e *encoder) message(out []byte, header byte, meta []keyValue, prev sum, table func() flatbuffers.UOffsetT) ([]byte, block, sum) {
+	b := e.fb
+	b.Reset()
+	// Created first, so that it ends up last: see digestTail.
+	digest := b.CreateString(zeroDigest)
+	head := table()
+	custom := keyValues(b, meta, digest)
+	b.StartObject(5)
+	b.PrependInt16Slot(0, metadataV5, 0)
+	b.PrependByteSlot(1, header, 0)
+	b.PrependUOffsetTSlot(2, head, 0)
+	b.PrependInt64Slot(3, int64(len(e.body)), 0)
+	b.PrependUOffsetTSlot(4, custom, 0)
+	b.Finish(b.EndObject())
+
+	start := len(out)
+	fb := b.FinishedBytes()
+	padded := (len(fb) + 7) &^ 7
+	out = binary.LittleEndian.AppendUint32(out, math.MaxUint32)
+	out = binary.LittleEndian.AppendUint32(out, uint32(padded))
+	out = append(out, fb...)
+	out = append(out, make([]byte, padded-len(fb))...)
+	out = append(out, e.body...)
+	field := 8 + len(fb) - digestTail
+	s := digestOf(prev, out[start:], field)
+	hex.Encode(out[start+field:], s[:])
+	return out, block{int64(start), int64(len(e.body)), int32(8 + padded)}, s
+}
+
+// keyValues builds a custom metadata vector that ends with the digest's entry.
+func keyValues(b *flatbuffers.Builder, meta []keyValue, digest flatbuffers.UOffsetT) flatbuffers.UOffsetT {
+	entries := make([]flatbuffers.UOffsetT, 0, len(meta)+1)
+	for _, kv := range meta {
+		entries = append(entries, keyValueTable(b, kv.key, b.CreateString(kv.value)))
+	}
+	entries = append(entries, keyValueTable(b, keyDigest, digest))
+	return b.CreateVectorOfTables(entries)
+}
+
+func keyValueTable(b *flatbuffers.Builder, key string, value flatbuffers.UOffsetT) flatbuffers.UOffsetT {
+	k := b.CreateString(key)
+	b.StartObject(2)
+	b.PrependUOffsetTSlot(0, k, 0)
+	b.PrependUOffsetTSlot(1, value, 0)
+	return b.EndObject()
+}

@@ -1,0 +1,282 @@
+package arrowfile
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+)
+
+// dataType is the physical type of a column, as far as this package tells them apart.
+type dataType uint8
+
+const (
+	// typeOther is a type that no column of ours has; such columns are stepped over.
+	typeOther dataType = iota
+	typeBool
+	typeInt8
+	typeInt16
+	typeInt32
+	typeInt64
+	typeFloat32
+	typeFloat64
+	typeTimestamp
+	typeFixed
+	typeUTF8
+	typeBinary
+	typeList
+	typeStruct
+)
+
+var typeNames = [...]string{"a foreign type", "bool", "int8", "int16", "int32", "int64", "float32", "float64",
+	"timestamp[ns, UTC]", "fixed_size_binary", "utf8", "binary", "list", "struct"}
+
+func (t dataType) String() string { return typeNames[t] }
+
+// noDict marks a column without a dictionary.
+const noDict = -1
+
+// shape is one column of the schema: the same description serves the writer, the reader
+// and the schema message.
+type shape struct {
+	name string
+	typ  dataType
+	// width is the number of bytes of a value of fixed width; 0 for bool.
+	width    int
+	nullable bool
+	// dict is the dictionary's id, or noDict. A column with a dictionary has the type of
+	// its values, and index is the width of its codes.
+	dict     int64
+	index    int
+	children []*shape
+	// skipBuffers is the number of buffers to step over when the column is not wanted.
+	skipBuffers int
+}
+
+// arrowType is the column's type in terms of the Arrow library.
+func (s *shape) arrowType() arrow.DataType {
+	if s.dict != noDict {
+		return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String}
+	}
+	switch s.typ {
+	case typeBool:
+		return arrow.FixedWidthTypes.Boolean
+	case typeInt8:
+		return arrow.PrimitiveTypes.Int8
+	case typeInt16:
+		return arrow.PrimitiveTypes.Int16
+	case typeInt32:
+		return arrow.PrimitiveTypes.Int32
+	case typeInt64:
+		return arrow.PrimitiveTypes.Int64
+	case typeFloat32:
+		return arrow.PrimitiveTypes.Float32
+	case typeFloat64:
+		return arrow.PrimitiveTypes.Float64
+	case typeTimestamp:
+		return &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
+	case typeFixed:
+		return &arrow.FixedSizeBinaryType{ByteWidth: s.width}
+	case typeUTF8:
+		return arrow.BinaryTypes.String
+	case typeBinary:
+		return arrow.BinaryTypes.Binary
+	case typeList:
+		return arrow.ListOfField(s.children[0].arrowField())
+	default:
+		return arrow.StructOf(arrowFields(s.children)...)
+	}
+}
+
+func (s *shape) arrowField() arrow.Field {
+	return arrow.Field{Name: s.name, Type: s.arrowType(), Nullable: s.nullable}
+}
+
+func arrowFields(shapes []*shape) []arrow.Field {
+	out := make([]arrow.Field, len(shapes))
+	for i, s := range shapes {
+		out[i] = s.arrowField()
+	}
+	return out
+}
+
+// numberDicts gives the dictionaries their ids, depth first, as the Arrow library does.
+func numberDicts(shapes []*shape, next int64) int64 {
+	for _, s := range shapes {
+		if s.dict != noDict {
+			s.dict = next
+			next++
+		}
+		next = numberDicts(s.children, next)
+	}
+	return next
+}
+
+// eosLen is the length of the end-of-stream marker that the library appends.
+const eosLen = 8
+
+// schemaMessage returns the encapsulated schema message, made by the Arrow library.
+func schemaMessage(shapes []*shape, keys, values []string) ([]byte, error) {
+	meta := arrow.NewMetadata(keys, values)
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(arrow.NewSchema(arrowFields(shapes), &meta)))
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("schema message: %w", err)
+	}
+	return buf.Bytes()[:buf.Len()-eosLen], nil
+}
+
+// The codes of the Arrow format's type union that this package tells apart.
+const (
+	fbNull = iota + 1
+	fbInt
+	fbFloat
+	fbBinary
+	fbUTF8
+	fbBool
+	fbDecimal
+	fbDate
+	fbTime
+	fbTimestamp
+	fbInterval
+	fbList
+	fbStruct
+	fbUnion
+	fbFixedBinary
+	fbFixedList
+	fbMap
+	fbDuration
+	fbLargeBinary
+	fbLargeUTF8
+	fbLargeList
+	fbRunEnd
+)
+
+// maxNesting bounds the depth of a schema; ours has three levels.
+const maxNesting = 16
+
+// schemaParser reads the fields of a Schema table that may be hostile.
+type schemaParser struct {
+	f *flat
+	// budget bounds the number of fields: tables may be referred to more than once, so
+	// that a small file could describe an endless schema.
+	budget int
+}
+
+// parseSchema reads the Schema table of a schema message: its columns and metadata.
+func parseSchema(schema table) ([]*shape, map[string]string, error) {
+	p := &schemaParser{f: schema.f, budget: len(schema.f.b) / 16}
+	if schema.i16(0, 0) != 0 {
+		return nil, nil, fmt.Errorf("%w: big-endian file", ErrSchema)
+	}
+	shapes, err := p.fields(schema, 1, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	meta := schema.keyValues(2)
+	return shapes, meta, schema.f.err
+}
+
+func (p *schemaParser) fields(t table, slot, depth int) ([]*shape, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("%w: nested deeper than %d", ErrSchema, maxNesting)
+	}
+	n, at := t.tables(slot)
+	if p.budget -= n; p.budget < 0 {
+		return nil, fmt.Errorf("%w: more fields than bytes", ErrSchema)
+	}
+	out := make([]*shape, 0, n)
+	for i := range n {
+		s, err := p.field(at(i), depth)
+		if err != nil {
+			return nil, err
+		}
+		if p.f.err != nil {
+			return nil, p.f.err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (p *schemaParser) field(t table, depth int) (*shape, error) {
+	s := &shape{name: t.str(0), nullable: t.u8(1) != 0, dict: noDict}
+	if err := s.parseType(t.u8(2), t.sub(3)); err != nil {
+		return nil, err
+	}
+	if d := t.sub(4); d.ok() {
+		s.dict, s.index = d.i64(0, 0), 4
+		if ix := d.sub(1); ix.ok() {
+			s.index = int(ix.i32(0, 0)) / 8
+		}
+		if s.dict < 0 || s.typ != typeUTF8 || (s.index != 1 && s.index != 2 && s.index != 4) {
+			return nil, fmt.Errorf("%w: column %q: dictionary of %v with %d-byte codes", ErrSchema, s.name, s.typ, s.index)
+		}
+	}
+	var err error
+	if s.children, err = p.fields(t, 5, depth+1); err != nil {
+		return nil, err
+	}
+	if s.typ == typeList && len(s.children) != 1 {
+		return nil, fmt.Errorf("%w: list %q has %d children", ErrSchema, s.name, len(s.children))
+	}
+	return s, nil
+}
+
+// parseType maps the type table; types that are not ours keep the number of buffers that
+// a reader has to step over.
+func (s *shape) parseType(code byte, t table) error {
+	s.skipBuffers = 2
+	switch code {
+	case fbBool:
+		s.typ = typeBool
+	case fbUTF8:
+		s.typ = typeUTF8
+	case fbBinary:
+		s.typ = typeBinary
+	case fbList:
+		s.typ = typeList
+	case fbStruct:
+		s.typ, s.skipBuffers = typeStruct, 1
+	case fbInt:
+		s.parseInt(t)
+	case fbFloat:
+		switch t.i16(0, 0) {
+		case 1:
+			s.typ, s.width = typeFloat32, 4
+		case 2:
+			s.typ, s.width = typeFloat64, 8
+		}
+	case fbTimestamp:
+		if t.i16(0, 0) == 3 && t.str(1) == "UTC" {
+			s.typ, s.width = typeTimestamp, 8
+		}
+	case fbFixedBinary:
+		if w := t.i32(0, 0); w > 0 && w <= 1<<16 {
+			s.typ, s.width = typeFixed, int(w)
+		}
+	case fbNull, fbRunEnd:
+		s.skipBuffers = 0
+	case fbFixedList:
+		s.skipBuffers = 1
+	case fbLargeBinary, fbLargeUTF8:
+		s.skipBuffers = 3
+	case fbDecimal, fbDate, fbTime, fbInterval, fbDuration, fbMap, fbLargeList:
+	default: // unions and views have no fixed number of buffers
+		return fmt.Errorf("%w: column %q has type code %d, which cannot be stepped over", ErrSchema, s.name, code)
+	}
+	switch s.typ {
+	case typeUTF8, typeBinary:
+		s.skipBuffers = 3
+	}
+	return nil
+}
+
+func (s *shape) parseInt(t table) {
+	bits, signed := t.i32(0, 0), t.u8(1) != 0
+	types := map[int32]dataType{8: typeInt8, 16: typeInt16, 32: typeInt32, 64: typeInt64}
+	if typ, ok := types[bits]; ok && signed {
+		s.typ, s.width = typ, int(bits)/8
+	}
+}

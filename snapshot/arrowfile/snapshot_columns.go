@@ -1,0 +1,261 @@
+package arrowfile
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+type (
+	snap = snapshot.Snapshot
+	cand = decision.Candidate
+)
+
+// snapshotFields is schema version 1 of snapshots: every column of the design's table.
+// A nil or empty schema has no attrs column, because a struct without fields is beyond
+// some readers.
+func snapshotFields(attrs *decision.Schema) []field[snap] {
+	fields := []field[snap]{
+		uuid("id", func(s *snap) *decision.ID { return &s.ID }).required(),
+		uuid("request_id", func(s *snap) *decision.ID { return &s.RequestID }).required(),
+		text("source_id", func(s *snap) *string { return &s.SourceID }),
+		enum("status", decision.Status.String, parseStatus, func(s *snap) *decision.Status { return &s.Status }).required(),
+		label("question", func(s *snap) *string { return &s.Question }),
+		label("question_type", func(s *snap) *decision.QuestionType { return &s.QuestionType }),
+		instant("ts", func(s *snap) *time.Time { return &s.Time }).required(),
+		label("scenario", func(s *snap) *string { return &s.Scenario }).required(),
+		hash("entity", 8, func(s *snap) ([]byte, *bool) { return s.Entity.V[:], &s.Entity.Set }),
+	}
+	if attrs.Len() > 0 {
+		fields = append(fields, attrsField(attrs))
+	}
+	fields = append(fields, bodyFields()...)
+	fields = append(fields, choiceFields()...)
+	return append(fields, runFields()...)
+}
+
+func bodyFields() []field[snap] {
+	return []field[snap]{
+		blob("input", func(s *snap) *[]byte { return &s.Input }),
+		blob("output", func(s *snap) *[]byte { return &s.Output }),
+		hash("input_digest", 32, func(s *snap) ([]byte, *bool) { return s.InputDigest.V[:], &s.InputDigest.Set }),
+		hash("output_digest", 32, func(s *snap) ([]byte, *bool) { return s.OutputDigest.V[:], &s.OutputDigest.Set }),
+		optInt64("input_len", func(s *snap) *decision.Opt[int64] { return &s.InputLen }),
+		list("candidates", func(s *snap) *[]cand { return &s.Candidates }, group("item",
+			label("action", func(c *cand) *string { return &c.Action }),
+			optFloat32("score", func(c *cand) *decision.Opt[float32] { return &c.Score }),
+			optFloat64("probability", func(c *cand) *decision.Opt[float64] { return &c.Probability }))),
+		optBool("forced", func(s *snap) *decision.Opt[bool] { return &s.Forced }),
+		list("features", func(s *snap) *[]float32 { return &s.Features }, plainFloat32("item")),
+		label("feature_set", func(s *snap) *string { return &s.FeatureSet }),
+	}
+}
+
+func choiceFields() []field[snap] {
+	return []field[snap]{
+		label("action", func(s *snap) *string { return &s.Action }),
+		text("params", func(s *snap) *string { return &s.Params }),
+		label("applied", func(s *snap) *snapshot.Applied { return &s.Applied }),
+		optFloat64("confidence", func(s *snap) *decision.Opt[float64] { return &s.Confidence }),
+		label("confidence_def", func(s *snap) *string { return &s.ConfidenceDef }),
+		enum("reason", decision.ReasonKind.String, parseReason, func(s *snap) *decision.ReasonKind { return &s.Reason }),
+		label("rule_id", func(s *snap) *string { return &s.RuleID }),
+		label("provider", func(s *snap) *string { return &s.Artefact.Provider }),
+		number16("http_status", func(s *snap) *int16 { return &s.Artefact.HTTPStatus }),
+		label("backend", func(s *snap) *string { return &s.Backend }),
+		label("dialect", func(s *snap) *string { return &s.Artefact.Dialect }),
+		label("engine_version", func(s *snap) *string { return &s.Artefact.EngineVersion }),
+		label("model_requested", func(s *snap) *string { return &s.Artefact.ModelRequested }),
+		label("model_resolved", func(s *snap) *string { return &s.Artefact.ModelResolved }),
+		label("strategy_version", func(s *snap) *string { return &s.Artefact.StrategyVersion }),
+		digest("strategy_digest", func(s *snap) *[32]byte { return &s.Artefact.StrategyDigest }),
+	}
+}
+
+func runFields() []field[snap] {
+	return []field[snap]{
+		optInt64("latency_ns", func(s *snap) *optDuration { return &s.Latency }),
+		stagesField(func(s *snap) *decision.Stages { return &s.Stages }),
+		optBool("cold", func(s *snap) *decision.Opt[bool] { return &s.Cold }),
+		optInt8("attempts", func(s *snap) *decision.Opt[int8] { return &s.Attempts }),
+		optFloat64("propensity", func(s *snap) *decision.Opt[float64] { return &s.Propensity }),
+		label("propensity_kind", func(s *snap) *snapshot.PropensityKind { return &s.PropensityKind }),
+		weight("keep_prob", func(s *snap) *float64 { return &s.KeepProb }),
+		usageField(func(s *snap) *decision.Usage { return &s.Usage }),
+		optInt64("cost", func(s *snap) *decision.Opt[int64] { return &s.Cost }),
+		text("error", func(s *snap) *string { return &s.Error }),
+		label("error_code", func(s *snap) *string { return &s.ErrorCode }),
+		hash("trace_id", 16, func(s *snap) ([]byte, *bool) { return s.TraceID.V[:], &s.TraceID.Set }),
+		hash("span_id", 8, func(s *snap) ([]byte, *bool) { return s.SpanID.V[:], &s.SpanID.Set }),
+		text("nd", func(s *snap) *string { return &s.ND }),
+		terms("terms", func(s *snap) *string { return &s.Terms.TrainingUse }, func(s *snap) *string { return &s.Terms.Publishable }),
+		redactedField(),
+	}
+}
+
+// stagesField and usageField serve snapshots and outcomes alike.
+func stagesField[R any](at func(*R) *decision.Stages) field[R] {
+	return group("stages",
+		optInt64("queue", func(r *R) *optDuration { return &at(r).Queue }),
+		optInt64("features", func(r *R) *optDuration { return &at(r).Features }),
+		optInt64("rules", func(r *R) *optDuration { return &at(r).Rules }),
+		optInt64("model", func(r *R) *optDuration { return &at(r).Model }),
+		optInt64("transport", func(r *R) *optDuration { return &at(r).Transport }),
+		optInt64("serialise", func(r *R) *optDuration { return &at(r).Serialise }))
+}
+
+func usageField[R any](at func(*R) *decision.Usage) field[R] {
+	return group("usage",
+		optInt64("tokens_in", func(r *R) *decision.Opt[int64] { return &at(r).TokensIn }),
+		optInt64("tokens_out", func(r *R) *decision.Opt[int64] { return &at(r).TokensOut }),
+		optInt64("bytes_in", func(r *R) *decision.Opt[int64] { return &at(r).BytesIn }),
+		optInt64("bytes_out", func(r *R) *decision.Opt[int64] { return &at(r).BytesOut }),
+		optInt64("cpu_ns", func(r *R) *optDuration { return &at(r).CPU }))
+}
+
+// redactedField also says which values of the row lost invalid UTF-8 ("error:utf8"). It
+// is the last column, so that all others have been put before it.
+func redactedField() field[snap] {
+	f := list("redacted", func(s *snap) *[]string { return &s.Redacted }, label("item", func(s *string) *string { return s }))
+	put := f.put
+	f.put = func(c *column, s *snap) {
+		mended := *c.mended
+		if len(mended) == 0 {
+			put(c, s)
+			return
+		}
+		row := snap{Redacted: append([]string(nil), s.Redacted...)}
+		for _, path := range mended {
+			row.Redacted = append(row.Redacted, path+":utf8")
+		}
+		put(c, &row)
+	}
+	return f
+}
+
+// attrsField is the struct of the captured attributes.
+func attrsField(schema *decision.Schema) field[snap] {
+	fields := make([]field[snap], schema.Len())
+	for i, f := range schema.Fields() {
+		fields[i] = attrField(f, i)
+	}
+	f := group("attrs", fields...)
+	bind := f.bind
+	f.bind = func(v *vector) (getter[snap], error) {
+		get, err := bind(v)
+		values := make([]decision.Value, schema.Len())
+		return func(i int, s *snap) {
+			clear(values)
+			s.Attrs = decision.Attrs{Schema: schema, Values: values}
+			get(i, s)
+		}, err
+	}
+	return f
+}
+
+// attrField is one attribute: its place in the row is its position in the schema.
+func attrField(f decision.Field, j int) field[snap] {
+	typ, width := attrType(f.Type)
+	return leaf(f.Name, typ, width,
+		func(c *column, s *snap) { putAttr(c, s.Attrs.At(j)) },
+		func(v *vector, i int, s *snap) { s.Attrs.Values[j] = v.value(i) })
+}
+
+func attrType(t decision.Type) (dataType, int) {
+	switch t {
+	case decision.Bool:
+		return typeBool, 0
+	case decision.Int:
+		return typeInt64, 8
+	case decision.Double:
+		return typeFloat64, 8
+	default:
+		return typeUTF8, 0
+	}
+}
+
+func putAttr(c *column, v decision.Value) {
+	switch v.Type() {
+	case decision.Null:
+		c.null()
+	case decision.Bool:
+		c.bit(v.Bool())
+	case decision.Int:
+		c.u64(uint64(v.Int()))
+	case decision.Double:
+		c.u64(math.Float64bits(v.Double()))
+	default:
+		c.text(v.Str())
+	}
+}
+
+// attrSchema rebuilds the capture list from the columns of a file; nil when there is none.
+func attrSchema(columns []*shape) (*decision.Schema, error) {
+	for _, s := range columns {
+		if s.name != "attrs" || s.typ != typeStruct {
+			continue
+		}
+		fields := make([]decision.Field, len(s.children))
+		for i, k := range s.children {
+			t, ok := valueType(k.typ)
+			if !ok {
+				return nil, fmt.Errorf("%w: attribute %q is %v", ErrSchema, k.name, k.typ)
+			}
+			fields[i] = decision.Field{Name: k.name, Type: t}
+		}
+		schema, err := decision.NewSchema(fields...)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrSchema, err)
+		}
+		return schema, nil
+	}
+	return nil, nil
+}
+
+func valueType(t dataType) (decision.Type, bool) {
+	switch t {
+	case typeBool:
+		return decision.Bool, true
+	case typeInt64:
+		return decision.Int, true
+	case typeFloat64:
+		return decision.Double, true
+	case typeUTF8:
+		return decision.String, true
+	}
+	return decision.Null, false
+}
+
+// checkAttrs refuses values that the capture list has no column for.
+func checkAttrs(a decision.Attrs) error {
+	fields := a.Schema.Fields()
+	if len(a.Values) > len(fields) {
+		return fmt.Errorf("%w: %d attribute values for a capture list of %d", snapshot.ErrInvalid, len(a.Values), len(fields))
+	}
+	for i := range a.Values {
+		if t := a.Values[i].Type(); t != decision.Null && t != fields[i].Type {
+			return fmt.Errorf("%w: attribute %q is %v in the capture list and %v in the row",
+				snapshot.ErrInvalid, fields[i].Name, fields[i].Type, t)
+		}
+	}
+	return nil
+}
+
+// sameSchema reports whether two capture lists have the same attributes in one order.
+func sameSchema(a, b *decision.Schema) bool {
+	if a == b {
+		return true
+	}
+	if a.Len() != b.Len() {
+		return false
+	}
+	for i, f := range a.Fields() {
+		if b.Fields()[i] != f {
+			return false
+		}
+	}
+	return true
+}
