@@ -43,7 +43,9 @@ func read(name string, data []byte, schema *decision.Schema) (*file, document.Pr
 		return nil, doc.Problems
 	}
 	r := &reader{doc: doc, data: data, out: &file{scope: expr.NewScope(schema)}}
-	r.file(root.Map("version", "description", "scenarios", "attributes", "rules", "fallback"))
+	if m := root.Map("version", "description", "scenarios", "attributes", "rules", "fallback"); root.IsMap() {
+		r.file(m)
+	}
 	doc.Problems.Sort()
 	return r.out, doc.Problems
 }
@@ -265,8 +267,11 @@ func (r *reader) comparable(n *document.Node, v decision.Value, a expr.Attr) dec
 	w, ok := v.Convert(a.Type)
 	if !ok {
 		hint := ""
-		if a.Type == decision.String {
+		switch {
+		case a.Type == decision.String:
 			hint = "quote it"
+		case v.Type() == decision.String:
+			hint = "write it without quotes"
 		}
 		n.Errorf(hint, "%s is %v, the value %s is %v: they are never equal", a.Name, a.Type, v, v.Type())
 	}

@@ -50,10 +50,6 @@ type reader struct {
 	out  *file
 }
 
-func topFields() []string {
-	return []string{"strategy", "version", "description", "scenarios", "attributes", "rules", "fallback"}
-}
-
 // read compiles the file as far as possible; what is wrong is in the problems.
 func read(name string, data []byte, schema *decision.Schema) (*file, *document.File) {
 	doc, root, err := document.Parse(name, data)
@@ -67,7 +63,9 @@ func read(name string, data []byte, schema *decision.Schema) (*file, *document.F
 		return nil, doc
 	}
 	r := &reader{doc: doc, data: data, cel: cel, out: &file{scope: scope}}
-	r.file(root.Map(topFields()...))
+	if m := root.Map("strategy", "version", "description", "scenarios", "attributes", "rules", "fallback"); root.IsMap() {
+		r.file(m)
+	}
 	return r.out, doc
 }
 

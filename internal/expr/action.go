@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"sort"
@@ -45,7 +46,7 @@ func ReadAction(n, params *document.Node, scope *Scope, o ActionOptions) *Action
 	case n.IsMap():
 		a.Label = w.labelled(n)
 	default:
-		n.Errorf("write a label, or a map with type or name", "%s must be a label or a map", n.Path())
+		n.Errorf("write a label, or a map with type or name", "%s must be a label or a map", cmp.Or(n.Path(), "the action"))
 	}
 	if params != nil {
 		w.collect(params, "")
@@ -139,7 +140,7 @@ func (w *actionReader) labelled(n *document.Node) string {
 			return label(v)
 		}
 	}
-	n.Errorf("write type or name", "%s has neither name nor type, so no label", n.Path())
+	n.Errorf("write type or name", "%s has neither name nor type, so no label", cmp.Or(n.Path(), "the action"))
 	return ""
 }
 

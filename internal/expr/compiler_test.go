@@ -183,3 +183,7 @@ func parse(t testing.TB, text string) (*document.File, *document.Node) {
 	}
 	return f, n
 }
+
+func parseAny(text string) (*document.File, *document.Node, error) {
+	return document.Parse("f.yaml", []byte(text))
+}

@@ -113,15 +113,15 @@ func apply(fn string, args []code) (code, bool) {
 	case operators.Equals, operators.NotEquals:
 		return equality(args[0], args[1], fn == operators.NotEquals), true
 	case operators.Less:
-		return ordering(args[0], args[1], below)
+		return ordering(args[0], args[1], below), true
 	case operators.LessEquals:
-		return ordering(args[0], args[1], below|same)
+		return ordering(args[0], args[1], below|same), true
 	case operators.Greater:
-		return ordering(args[0], args[1], above)
+		return ordering(args[0], args[1], above), true
 	case operators.GreaterEquals:
-		return ordering(args[0], args[1], above|same)
+		return ordering(args[0], args[1], above|same), true
 	case operators.Conditional:
-		return conditional(args[0], args[1], args[2])
+		return conditional(args[0], args[1], args[2]), true
 	case operators.Add, operators.Subtract, operators.Multiply, operators.Divide, operators.Modulo:
 		return arithmetic(fn, args[0], args[1])
 	case operators.Negate:
@@ -182,6 +182,17 @@ func (c code) truth() func(*Row) Truth {
 			return truthOf(x.Bool())
 		}
 		return Unknown
+	}
+}
+
+// texts is the code as text, or nil when it can never be one.
+func (c code) texts() func(*Row) (string, bool) {
+	if c.v == nil {
+		return c.s
+	}
+	return func(r *Row) (string, bool) {
+		v, ok := c.v(r)
+		return v.Str(), ok && v.Type() == decision.String
 	}
 }
 

@@ -125,9 +125,9 @@ func not(a code) code {
 }
 
 // conditional evaluates one branch only, as CEL does.
-func conditional(c, a, b code) (code, bool) {
+func conditional(c, a, b code) code {
 	if a.typ != b.typ {
-		return code{}, false
+		a, b = code{v: a.value()}, code{v: b.value()}
 	}
 	cond, out := c.truth(), code{typ: a.typ}
 	switch a.typ {
@@ -150,7 +150,7 @@ func conditional(c, a, b code) (code, bool) {
 	default:
 		out.v = choose(cond, a.v, b.v)
 	}
-	return out, true
+	return out
 }
 
 func choose[T any](cond func(*Row) Truth, a, b func(*Row) (T, bool)) func(*Row) (T, bool) {
@@ -167,7 +167,8 @@ func choose[T any](cond func(*Row) Truth, a, b func(*Row) (T, bool)) func(*Row) 
 }
 
 func textTest(fn string, a, b code) (code, bool) {
-	if a.s == nil || b.s == nil {
+	left, right := a.texts(), b.texts()
+	if left == nil || right == nil {
 		return code{}, false
 	}
 	test := strings.Contains
@@ -178,8 +179,8 @@ func textTest(fn string, a, b code) (code, bool) {
 		test = strings.HasSuffix
 	}
 	return code{typ: decision.Bool, b: func(r *Row) Truth {
-		x, ok := a.s(r)
-		y, ok2 := b.s(r)
+		x, ok := left(r)
+		y, ok2 := right(r)
 		if !ok || !ok2 {
 			return Unknown
 		}
@@ -188,7 +189,8 @@ func textTest(fn string, a, b code) (code, bool) {
 }
 
 func matches(a, pattern code) (code, bool) {
-	if a.s == nil || pattern.lit == nil {
+	get := a.texts()
+	if get == nil || pattern.lit == nil {
 		return code{}, false
 	}
 	re, err := regexp.Compile(pattern.lit.Str())
@@ -196,7 +198,7 @@ func matches(a, pattern code) (code, bool) {
 		return code{}, false
 	}
 	return code{typ: decision.Bool, b: func(r *Row) Truth {
-		x, ok := a.s(r)
+		x, ok := get(r)
 		if !ok {
 			return Unknown
 		}

@@ -82,15 +82,13 @@ func equalTest(a, b code) func(*Row) Truth {
 	}
 }
 
-// ordering lowers <, <=, > and >= over numbers and texts.
-func ordering(a, b code, want uint8) (code, bool) {
+// ordering lowers <, <=, > and >=.
+func ordering(a, b code, want uint8) code {
 	out := code{typ: decision.Bool}
 	if a.d != nil {
 		b = asDouble(b)
 	}
 	switch {
-	case a.typ == decision.Bool || b.typ == decision.Bool:
-		return code{}, false // CEL orders bools; nobody does
 	case a.s != nil && b.s != nil:
 		out.b = compareWith(a.s, b.s, compareStrings, want)
 	case a.i != nil && b.i != nil:
@@ -108,7 +106,7 @@ func ordering(a, b code, want uint8) (code, bool) {
 			return orderingOf(v, w, want)
 		}
 	}
-	return out, true
+	return out
 }
 
 // asDouble turns a whole literal into the double that it compares as.
@@ -195,6 +193,8 @@ func doubleTruth(x, y float64, want uint8) Truth {
 
 func arithmetic(fn string, a, b code) (code, bool) {
 	switch {
+	case a.v != nil || b.v != nil:
+		return dynamic(fn, a.value(), b.value()), true
 	case a.d != nil && b.d != nil:
 		return doubles(fn, a.d, b.d)
 	case a.i != nil && b.i != nil:
@@ -217,18 +217,45 @@ func arithmetic(fn string, a, b code) (code, bool) {
 	return code{}, false
 }
 
-func doubles(fn string, a, b func(*Row) (float64, bool)) (code, bool) {
-	var op func(x, y float64) float64
+// dynamic is arithmetic on values whose types show at run time: they must be the same.
+func dynamic(fn string, a, b func(*Row) (decision.Value, bool)) code {
+	ints, doubles := intOperator(fn), doubleOperator(fn)
+	return code{v: func(r *Row) (decision.Value, bool) {
+		x, ok := a(r)
+		y, ok2 := b(r)
+		switch {
+		case !ok || !ok2 || x.Type() != y.Type():
+			return decision.Value{}, false
+		case x.Type() == decision.Int:
+			i, ok := ints(x.Int(), y.Int())
+			return decision.IntValue(i), ok
+		case x.Type() == decision.Double && doubles != nil:
+			return decision.DoubleValue(doubles(x.Double(), y.Double())), true
+		case x.Type() == decision.String && fn == operators.Add:
+			return decision.StringValue(x.Str() + y.Str()), true
+		}
+		return decision.Value{}, false
+	}}
+}
+
+// doubleOperator returns IEEE arithmetic, or nil: CEL has no remainder of doubles.
+func doubleOperator(fn string) func(x, y float64) float64 {
 	switch fn {
 	case operators.Add:
-		op = func(x, y float64) float64 { return x + y }
+		return func(x, y float64) float64 { return x + y }
 	case operators.Subtract:
-		op = func(x, y float64) float64 { return x - y }
+		return func(x, y float64) float64 { return x - y }
 	case operators.Multiply:
-		op = func(x, y float64) float64 { return x * y }
+		return func(x, y float64) float64 { return x * y }
 	case operators.Divide:
-		op = func(x, y float64) float64 { return x / y }
-	default:
+		return func(x, y float64) float64 { return x / y }
+	}
+	return nil
+}
+
+func doubles(fn string, a, b func(*Row) (float64, bool)) (code, bool) {
+	op := doubleOperator(fn)
+	if op == nil {
 		return code{}, false
 	}
 	return code{typ: decision.Double, d: func(r *Row) (float64, bool) {
@@ -289,10 +316,10 @@ func negate(a code) (code, bool) {
 
 // size counts code points, as CEL does.
 func size(args []code) (code, bool) {
-	if len(args) != 1 || args[0].s == nil {
+	get := args[0].texts()
+	if len(args) != 1 || get == nil {
 		return code{}, false
 	}
-	get := args[0].s
 	return code{typ: decision.Int, i: func(r *Row) (int64, bool) {
 		s, ok := get(r)
 		return int64(utf8.RuneCountInString(s)), ok
@@ -313,11 +340,18 @@ func toDouble(a code) (code, bool) {
 }
 
 func confidence(a code) (code, bool) {
-	if a.d == nil {
+	get := a.d
+	if a.v != nil {
+		get = func(r *Row) (float64, bool) {
+			v, ok := a.v(r)
+			return v.Double(), ok && v.Type() == decision.Double
+		}
+	}
+	if get == nil {
 		return code{}, false
 	}
 	return code{typ: decision.Double, d: func(r *Row) (float64, bool) {
-		p, ok := a.d(r)
+		p, ok := get(r)
 		if !ok {
 			return 0, false
 		}

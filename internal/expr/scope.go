@@ -73,7 +73,7 @@ func (s *Scope) Declare(n *document.Node) {
 		}
 		t, err := decision.ParseType(text)
 		if err != nil {
-			e.Value.Errorf(Suggest(text, []string{"bool", "int", "double", "string"}), "%v", err)
+			e.Value.Errorf(typeHint(text), "%v", err)
 			continue
 		}
 		if hint := badName(e.Key); hint != "" {
@@ -90,6 +90,21 @@ func (s *Scope) Declare(n *document.Node) {
 		s.declared[e.Key] = t
 		s.order = append(s.order, e.Key)
 	}
+}
+
+// typeHint translates the type names of other languages.
+func typeHint(name string) string {
+	switch strings.ToLower(name) {
+	case "float", "float32", "float64", "number", "decimal":
+		return didYouMean("double")
+	case "integer", "int64", "int32", "long":
+		return didYouMean("int")
+	case "str", "text":
+		return didYouMean("string")
+	case "boolean":
+		return didYouMean("bool")
+	}
+	return ""
 }
 
 // badName returns a hint for a name that could never be read, or "".
