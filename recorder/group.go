@@ -184,6 +184,9 @@ func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 		r.in.sampledOut(len(rows))
 		return
 	}
+	if r.in.refuse(len(rows)) {
+		return
+	}
 	g := r.newGroup()
 	g.whole = true
 	for _, s := range rows {

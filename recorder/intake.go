@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/clefbench/clefbench/snapshot"
@@ -31,6 +32,8 @@ type intake struct {
 	wakeAt   int
 	block    time.Duration // how long an offer may wait; 0 under PolicyDrop
 
+	// full is a hint that the queue has no room: then callers ask refuse before they copy.
+	full atomic.Bool
 	// wake tells the drain that wakeAt rows are waiting.
 	wake chan struct{}
 
@@ -76,6 +79,7 @@ func (q *intake) offer(ctx context.Context, g *group) bool {
 		q.ledger.Drop(DropClosed, uint64(n))
 		return false
 	case !q.fits(n, size):
+		q.full.Store(q.block == 0)
 		q.ledger.Drop(DropQueueFull, uint64(n))
 		return false
 	}
@@ -85,6 +89,23 @@ func (q *intake) offer(ctx context.Context, g *group) bool {
 	if before < q.wakeAt && q.queued >= q.wakeAt {
 		q.poke()
 	}
+	return true
+}
+
+// refuse counts n rows as dropped, and returns true, when the queue has no room for
+// them whatever their size: under overload a caller then saves the copy.
+func (q *intake) refuse(n int) bool {
+	if !q.full.Load() {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.fits(n, 0) {
+		q.full.Store(false)
+		return false
+	}
+	q.ledger.Offered += uint64(n)
+	q.ledger.Drop(DropQueueFull, uint64(n))
 	return true
 }
 

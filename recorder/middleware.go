@@ -140,16 +140,19 @@ func keepServersView(x *exchange) {
 // fill adds what is known once the handler has returned.
 func (x *exchange) fill(g *group, returned bool) {
 	w, first := x.writer, &g.slots[0]
+	length := x.original.ContentLength
 	g.httpStatus = w.status
 	if w.status == 0 && returned && !w.hijacked {
 		g.httpStatus = http.StatusOK // what the server writes for a silent handler
 	}
-	length, usage := x.original.ContentLength, &first.row.Usage
-	if !w.hijacked && !usage.BytesOut.Set {
-		usage.BytesOut = decision.Some(w.written)
-	}
-	if length >= 0 && !usage.BytesIn.Set {
-		usage.BytesIn = decision.Some(length)
+	for i := range g.slots {
+		usage := &g.slots[i].row.Usage
+		if !w.hijacked && !usage.BytesOut.Set {
+			usage.BytesOut = decision.Some(w.written)
+		}
+		if length >= 0 && !usage.BytesIn.Set {
+			usage.BytesIn = decision.Some(length)
+		}
 	}
 	if x.in != nil {
 		first.in = x.in.take()

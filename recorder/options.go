@@ -80,10 +80,8 @@ func (o *Options) validate() error {
 	switch {
 	case len(o.EntityKey) > 0 && len(o.EntityKey) < minKey:
 		return fmt.Errorf("%w: the entity key has %d bytes, fewer than %d", ErrOptions, len(o.EntityKey), minKey)
-	case o.QueueRows < 0 || o.QueueBytes < 0 || o.MaxBody < 0 || o.FlushRows < 0:
+	case min(int64(o.QueueRows), o.QueueBytes, int64(o.MaxBody), int64(o.FlushRows), int64(o.FlushInterval), int64(o.BlockTimeout)) < 0:
 		return fmt.Errorf("%w: a negative limit", ErrOptions)
-	case o.FlushInterval < 0 || o.BlockTimeout < 0:
-		return fmt.Errorf("%w: a negative duration", ErrOptions)
 	case o.Policy != "" && o.Policy != PolicyDrop && o.Policy != PolicyBlock:
 		return fmt.Errorf("%w: policy %q (want drop or block)", ErrOptions, o.Policy)
 	case !(o.SampleRate >= 0 && o.SampleRate <= 1):

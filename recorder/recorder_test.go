@@ -71,6 +71,12 @@ func (m *memory) all() []*snapshot.Snapshot {
 	return append([]*snapshot.Snapshot(nil), m.rows...)
 }
 
+func (m *memory) flushCount() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.flushes
+}
+
 var key = []byte("0123456789abcdef0123456789abcdef")
 
 func newRecorder(t *testing.T, sink Sink, opts Options) *Recorder {

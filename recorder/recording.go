@@ -247,7 +247,7 @@ func (d *Decision) SetLatency(t time.Duration) {
 	d.edit(func(s *slot) { s.row.Latency = decision.Some(t) })
 }
 
-// SetUsage gives what the decision consumed.
+// SetUsage gives what the request consumed; give it to each of its decisions.
 func (d *Decision) SetUsage(u decision.Usage) {
 	d.edit(func(s *slot) { s.row.Usage = u })
 }

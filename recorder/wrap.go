@@ -123,21 +123,31 @@ func (b *backend) end(ctx context.Context, req *decision.Request, out *decision.
 		c.cpu = max(0, r.cpu()-c.cpu)
 		runtime.UnlockOSThread()
 	}
-	defer r.contain(len(req.Questions))
-	if len(req.Questions) == 0 {
-		return
-	}
+	n := len(req.Questions)
+	defer r.contain(n)
 	outer := FromContext(ctx)
-	if outer != nil && outer.r == r && b.join(outer, req, out, c) {
+	if outer != nil && outer.r != r {
+		outer = nil
+	}
+	if n == 0 || b.join(outer, req, out, c) {
 		return
 	}
-	g, kept := b.group(outer, req, c)
-	if !kept {
-		r.in.sampledOut(len(req.Questions))
-		return
+	if kept := outer.keeps(r); !kept {
+		r.in.sampledOut(n)
+	} else if !r.in.refuse(n) {
+		g := b.group(outer, req, c)
+		b.fill(g, req, out, c)
+		r.handOver(ctx, g)
 	}
-	b.fill(g, req, out, c)
-	r.handOver(ctx, g)
+}
+
+// keeps is the sampling of the request around a call, or a draw of its own where there
+// is none.
+func (rec *Recording) keeps(r *Recorder) bool {
+	if rec != nil {
+		return rec.kept
+	}
+	return r.sample()
 }
 
 // join fills the recording of the request around the call, if it is still empty.
@@ -153,17 +163,7 @@ func (b *backend) join(rec *Recording, req *decision.Request, out *decision.Resp
 }
 
 // group starts a group for a call that is a request of its own.
-func (b *backend) group(outer *Recording, req *decision.Request, c *call) (*group, bool) {
-	kept := false
-	if outer != nil && outer.r == b.r {
-		kept = outer.kept
-	} else {
-		kept = b.r.sample()
-		outer = nil
-	}
-	if !kept {
-		return nil, false
-	}
+func (b *backend) group(outer *Recording, req *decision.Request, c *call) *group {
 	g := b.r.newGroup()
 	g.blank(b.r.plan)
 	g.id, g.now, g.keep = req.ID, c.start, b.r.opts.SampleRate
@@ -173,7 +173,7 @@ func (b *backend) group(outer *Recording, req *decision.Request, c *call) (*grou
 	outer.edit(func(from *group) {
 		g.entity, g.hasEntity, g.trace, g.span = from.entity, from.hasEntity, from.trace, from.span
 	})
-	return g, true
+	return g
 }
 
 // fill turns a call into rows. Panics and errors become rows without an answer.
@@ -204,7 +204,6 @@ func (b *backend) fill(g *group, req *decision.Request, out *decision.Response, 
 	if req.Body != nil {
 		b.r.copyBody(&g.slots[0].in, b.r.plan.Input, req.Body, decision.Opt[int64]{})
 	}
-	b.consume(&g.slots[0].row, &checked, c)
 }
 
 // checked returns a copy of the response after Response.Check, which is what a careful
@@ -237,26 +236,23 @@ func (s *slot) ask(q *decision.Question) {
 	}
 }
 
+// describe gives a row what the response holds once: every row of a request carries its
+// usage and cost, and who adds them up reads the first.
 func (b *backend) describe(row *snapshot.Snapshot, resp *decision.Response, c *call) {
 	row.Backend, row.Artefact = b.info.Name, resp.Artefact
 	if row.Artefact == (decision.Artefact{}) {
 		row.Artefact = b.info.Artefact
 	}
 	row.Latency, row.Stages = decision.Some(c.latency), resp.Stages
+	row.Usage, row.Cost = resp.Usage, resp.Cost
+	if b.r.opts.CPUTime != nil {
+		row.Usage.CPU = decision.Some(c.cpu)
+	}
 	if resp.Attempts > 0 {
 		row.Attempts = decision.Some(int8(min(resp.Attempts, 127)))
 	}
 	if b.info.Capabilities.Deterministic && c.returned && c.err == nil {
 		row.Propensity, row.PropensityKind = decision.Some(1.0), snapshot.PropensityDeterministic
-	}
-}
-
-// consume puts usage and cost on the request's first row, so that sums over rows count
-// them once.
-func (b *backend) consume(row *snapshot.Snapshot, resp *decision.Response, c *call) {
-	row.Usage, row.Cost = resp.Usage, resp.Cost
-	if b.r.opts.CPUTime != nil {
-		row.Usage.CPU = decision.Some(c.cpu)
 	}
 }
 
