@@ -1,6 +1,12 @@
 package scoring
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
 
 // Weights are the shares of the four categories in the total; they sum to 1.
 type Weights struct {
@@ -95,3 +101,92 @@ type Profile struct {
 	// Seed seeds the resampling.
 	Seed uint64 `json:"seed"`
 }
+
+// weightTolerance is how far the weights may sum from 1.
+const weightTolerance = 1e-9
+
+// AddTasks gives the profile the tasks of a data set, where it has none of its own.
+func (p *Profile) AddTasks(tasks map[string]Task) {
+	if p.Tasks == nil {
+		p.Tasks = map[string]Task{}
+	}
+	for name, t := range tasks {
+		if _, ok := p.Tasks[name]; !ok {
+			p.Tasks[name] = t
+		}
+	}
+}
+
+// Validate checks that the profile can score: weights that sum to 1, anchors in order,
+// utilities in [0,1], prices with known units.
+func (p *Profile) Validate() error {
+	sum := 0.0
+	for _, w := range p.Weights.list() {
+		if !(w >= 0 && w <= 1) {
+			return fmt.Errorf("profile %s: weight %v is not in [0,1]", p.Name, w)
+		}
+		sum += w
+	}
+	l := p.Latency
+	switch {
+	case math.Abs(sum-1) > weightTolerance:
+		return fmt.Errorf("profile %s: weights sum to %v, not 1", p.Name, sum)
+	case !(l.Good > 0 && l.Bad > l.Good && l.Deadline > 0):
+		return fmt.Errorf("profile %s: latency anchors %v, %v and deadline %v must be positive and in order", p.Name, l.Good, l.Bad, l.Deadline)
+	case !(p.Cost.Good > 0 && p.Cost.Bad > p.Cost.Good && !math.IsInf(p.Cost.Bad, 1)):
+		return fmt.Errorf("profile %s: cost anchors %v and %v must be positive and in order", p.Name, p.Cost.Good, p.Cost.Bad)
+	}
+	share := 0.0
+	for _, name := range sortedKeys(p.ScenarioWeights) {
+		w := p.ScenarioWeights[name]
+		if !(w >= 0 && w <= 1) {
+			return fmt.Errorf("profile %s: scenario weight %v of %s is not in [0,1]", p.Name, w, name)
+		}
+		share += w
+	}
+	if share > 1+weightTolerance {
+		return fmt.Errorf("profile %s: scenario weights sum to %v, above 1", p.Name, share)
+	}
+	for _, name := range sortedKeys(p.Tasks) {
+		if err := p.Tasks[name].validate(); err != nil {
+			return fmt.Errorf("profile %s: scenario %s: %w", p.Name, name, err)
+		}
+	}
+	return p.Prices.validate()
+}
+
+func (t Task) validate() error {
+	for _, truth := range sortedKeys(t.Utility) {
+		for _, action := range sortedKeys(t.Utility[truth]) {
+			if u := t.Utility[truth][action]; !(u >= 0 && u <= 1) {
+				return fmt.Errorf("utility %v of %s under truth %s is not in [0,1]", u, action, truth)
+			}
+		}
+	}
+	if u := t.Unanswered; u != nil && !(*u >= 0 && *u <= 1) {
+		return fmt.Errorf("utility %v of no answer is not in [0,1]", *u)
+	}
+	for _, n := range []Number{t.Baseline, t.Top, t.Majority, t.Ceiling} {
+		if !math.IsNaN(float64(n)) && !(n >= 0 && n <= 1) {
+			return fmt.Errorf("anchor %v is not in [0,1]", n)
+		}
+	}
+	return nil
+}
+
+func (b *PriceBook) validate() error {
+	if b == nil {
+		return nil
+	}
+	for _, p := range b.Prices {
+		if !slices.Contains(units(), p.Unit) {
+			return fmt.Errorf("price book: unknown unit %q", p.Unit)
+		}
+		if !(p.Price >= 0) || math.IsInf(p.Price, 1) {
+			return fmt.Errorf("price book: price %v of %s", p.Price, p.Backend)
+		}
+	}
+	return nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

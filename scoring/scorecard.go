@@ -2,7 +2,9 @@ package scoring
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/clefbench/clefbench/snapshot"
@@ -109,8 +111,8 @@ type Confusion struct {
 	Weight Number `json:"weight"`
 }
 
-// Score is a backend's score over a run or over one scenario.
-type Score struct {
+// Result is a backend's score over a run or over one scenario.
+type Result struct {
 	Eligible bool `json:"eligible"`
 	// Ineligible lists the floors that are not held.
 	Ineligible []string   `json:"ineligible,omitempty"`
@@ -132,7 +134,7 @@ type Score struct {
 
 // ScenarioScore is a backend's score in one scenario.
 type ScenarioScore struct {
-	Score
+	Result
 	// Majority is the accuracy of the best constant action, MajorityAction; Ceiling the
 	// best accuracy that anyone can reach (NaN when unknown). Both as action accuracy.
 	MajorityAction string `json:"majority_action,omitempty"`
@@ -147,7 +149,7 @@ type ScenarioScore struct {
 type BackendScore struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
-	Score
+	Result
 	// Worst is the scenario with the lowest total (of those that have one).
 	Worst     string                   `json:"worst_scenario,omitempty"`
 	Scenarios map[string]ScenarioScore `json:"scenarios"`
@@ -201,6 +203,17 @@ type RunInfo struct {
 	Digest  string `json:"digest"`
 	Seed    uint64 `json:"seed"`
 	Partial bool   `json:"partial,omitempty"`
+}
+
+// ScenarioNames lists the scenarios of all backends, sorted.
+func (s *Scorecard) ScenarioNames() []string {
+	set := map[string]bool{}
+	for i := range s.Backends {
+		for name := range s.Backends[i].Scenarios {
+			set[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
 }
 
 // Scorecard is the scored run, and the report's JSON contract.

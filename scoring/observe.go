@@ -1,0 +1,227 @@
+package scoring
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/stats"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+// ErrRow reports an outcome that cannot be scored.
+var ErrRow = errors.New("row cannot be scored")
+
+// maxScenarios bounds the scenarios of a run: each has tables of its own.
+const maxScenarios = 1000
+
+// laneState is what is kept about one lane while rows stream by.
+type laneState struct {
+	lane    Lane
+	profile *Profile
+	meters  meters
+	tasks   map[string]*task
+	tallies map[string]*tally
+
+	// last saves map look-ups: rows of a scenario tend to stand together.
+	last *tally
+	// request is that of the row before; any says that there was one.
+	request decision.ID
+	any     bool
+
+	audit map[decision.ID]*audited
+	cold  coldCall
+}
+
+func newLaneState(lane Lane, p *Profile, tasks map[string]*task) *laneState {
+	return &laneState{
+		lane: lane, profile: p, meters: newMeters(p.Prices, lane), tasks: tasks,
+		tallies: map[string]*tally{}, audit: map[decision.ID]*audited{},
+	}
+}
+
+// tallyOf returns the lane's tally of a scenario.
+func (l *laneState) tallyOf(scenario string) (*tally, error) {
+	if l.last != nil && l.last.task.name == scenario {
+		return l.last, nil
+	}
+	t := l.tallies[scenario]
+	if t == nil {
+		if len(l.tallies) == maxScenarios {
+			return nil, fmt.Errorf("%w: more than %d scenarios", ErrRow, maxScenarios)
+		}
+		t = newTally(taskOf(l.tasks, scenario), len(l.meters.list))
+		l.tallies[t.task.name] = t
+	}
+	l.last = t
+	return t, nil
+}
+
+// taskOf returns the task of a scenario; its name is a copy, because rows are valid
+// until the next step only.
+func taskOf(tasks map[string]*task, scenario string) *task {
+	t := tasks[scenario]
+	if t == nil {
+		t = newTask(strings.Clone(scenario), NewTask())
+		tasks[t.name] = t
+	}
+	return t
+}
+
+func checkRow(o *snapshot.Outcome) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%s row %d, backend %s: %w: %s", o.Ref.Segment, o.Ref.Row, o.Backend, ErrRow, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case o.Scenario == "":
+		return bad("no scenario")
+	case o.Status == decision.StatusNone || o.Status > decision.NotReplayable:
+		return bad("status %v", o.Status)
+	case !(o.KeepProb > 0 && o.KeepProb <= 1):
+		return bad("keep_prob %v is not in (0,1]", o.KeepProb)
+	case o.KeepProb < math.Ldexp(1, -maxWeightLog):
+		return bad("keep_prob %v is below 2^-%d", o.KeepProb, maxWeightLog)
+	}
+	return nil
+}
+
+// observe reads one row of the lane.
+func (l *laneState) observe(row *Row, o *snapshot.Outcome, t *task, obs *observation) error {
+	if err := checkRow(o); err != nil {
+		return err
+	}
+	if o.Phase != "" && o.Phase != snapshot.PhaseMeasured {
+		return fmt.Errorf("%s row %d, backend %s: %w: phase %s among the measured rows", o.Ref.Segment, o.Ref.Row, o.Backend, ErrRow, o.Phase)
+	}
+	first := !l.any || o.RequestID != l.request
+	l.any, l.request = true, o.RequestID
+	*obs = observation{
+		row: row, cluster: clusterOf(l.profile.Seed, o), weight: fixedWeight(o.KeepProb),
+		status: o.Status, choice: t.choice(o), chosen: chosenName(o), first: first,
+		truth: t.truthOf(row.Label), reason: reasonOf(o),
+		recorded: o.Recorded != "", agreed: o.Recorded != "" && o.Recorded == o.Action,
+	}
+	l.readTruth(o, t, obs)
+	if answered := o.Status.Answered(); answered && o.Latency.Set {
+		obs.timed, obs.latency = true, int64(o.Latency.V)
+		obs.inTime = l.profile.Latency.Deadline <= 0 || o.Latency.V <= l.profile.Latency.Deadline
+	}
+	if o.Status != decision.NotReplayable && l.meters.na == "" {
+		obs.charge = l.meters.read(o, first)
+	}
+	return nil
+}
+
+func (l *laneState) readTruth(o *snapshot.Outcome, t *task, obs *observation) {
+	if obs.truth != truthAction && obs.truth != truthUtilities {
+		return
+	}
+	label := obs.row.Label
+	obs.utility = t.value(label, obs.choice)
+	if label.Action == "" || obs.choice == "" {
+		return
+	}
+	obs.right = o.Action == label.Action || obs.choice == label.Action
+	obs.brier, obs.forecast = halfBrier(o, label.Action, t.Candidates)
+}
+
+// clusterOf hashes what rows are dependent through: the entity, else the request.
+func clusterOf(seed uint64, o *snapshot.Outcome) uint64 {
+	if o.Entity.Set {
+		return stats.Hash(seed, o.Entity.V[:])
+	}
+	return stats.Hash(seed, o.RequestID[:])
+}
+
+// chosenName is the column of the confusion table.
+func chosenName(o *snapshot.Outcome) string {
+	if o.Action != "" && (o.Status == decision.OK || o.Status == decision.Denied) {
+		return o.Action
+	}
+	switch o.Status {
+	case decision.Denied:
+		return "(denied)"
+	case decision.Abstain:
+		return "(abstain)"
+	case decision.Timeout:
+		return "(timeout)"
+	case decision.NotReplayable:
+		return "(not-replayable)"
+	}
+	return "(error)"
+}
+
+func reasonOf(o *snapshot.Outcome) string {
+	if o.Status != decision.Error && o.Status != decision.NotReplayable {
+		return ""
+	}
+	if o.ErrorCode == "" {
+		return "unspecified"
+	}
+	return o.ErrorCode
+}
+
+// sumTolerance is how far probabilities may sum from 1 and still be a forecast.
+const sumTolerance = 0.01
+
+// halfBrier is half the Brier score (a number in [0,1]) of the candidates'
+// probabilities; ok is false unless every candidate has one and they sum to 1. A right
+// action that is not among the candidates had probability 0.
+func halfBrier(o *snapshot.Outcome, right string, candidates []string) (score uint64, ok bool) {
+	if len(o.Candidates) == 0 || !covers(o.Candidates, candidates) {
+		return 0, false
+	}
+	sum, brier, seen := 0.0, 0.0, false
+	for _, c := range o.Candidates {
+		p := c.Probability.V
+		if !c.Probability.Set || !(p >= 0 && p <= 1) {
+			return 0, false
+		}
+		y := 0.0
+		if c.Action == right {
+			y, seen = 1, true
+		}
+		sum += p
+		brier += float64((p - y) * (p - y))
+	}
+	if !seen {
+		brier++
+	}
+	if math.Abs(sum-1) > sumTolerance {
+		return 0, false
+	}
+	return fixedUtility(min(brier/2, 1)), true
+}
+
+func covers(have []decision.Candidate, want []string) bool {
+next:
+	for _, w := range want {
+		for i := range have {
+			if have[i].Action == w {
+				continue next
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// coldCall is a lane's first call: the earliest cold row by block, place and snapshot.
+type coldCall struct {
+	block   int32
+	ref     snapshot.Ref
+	latency time.Duration
+	timed   bool
+	any     bool
+}
+
+func (c *coldCall) add(o *snapshot.Outcome) {
+	if c.any && (o.Block > c.block || (o.Block == c.block && compareRefs(o.Ref, c.ref) >= 0)) {
+		return
+	}
+	ref := snapshot.Ref{Segment: strings.Clone(o.Ref.Segment), Row: o.Ref.Row}
+	*c = coldCall{block: o.Block, ref: ref, latency: o.Latency.V, timed: o.Latency.Set, any: true}
+}
