@@ -15,6 +15,8 @@ type gen struct {
 	*rand.Rand
 	schema *decision.Schema
 	labels int
+	// nan allows NaN, which only cmp takes for equal.
+	nan bool
 }
 
 func newGen(seed uint64) *gen {
@@ -25,7 +27,7 @@ func newGen(seed uint64) *gen {
 	if err != nil {
 		panic(err)
 	}
-	return &gen{rand.New(rand.NewPCG(seed, 1)), schema, 12}
+	return &gen{Rand: rand.New(rand.NewPCG(seed, 1)), schema: schema, labels: 12}
 }
 
 func (g *gen) some() bool { return g.IntN(3) > 0 }
@@ -152,7 +154,7 @@ func (g *gen) attrs() decision.Attrs {
 	}
 	values := []decision.Value{decision.StringValue(g.text(30)), decision.DoubleValue(g.float()),
 		decision.IntValue(g.int64()), decision.BoolValue(g.some()), decision.StringValue(g.text(9))}
-	if g.IntN(10) == 0 {
+	if g.nan && g.IntN(10) == 0 {
 		values[1] = decision.DoubleValue(math.NaN())
 	}
 	for i := range values {

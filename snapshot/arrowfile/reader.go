@@ -44,12 +44,7 @@ func Open(path string) (*File, error) {
 // OpenPartial reads a file that was not sealed: every whole batch of it. What follows the
 // last one is left out, and counted in [Meta.Tail].
 func OpenPartial(path string) (*File, error) {
-	return open(path, func(f *File) error {
-		if err := f.loadSealed(); err == nil {
-			return nil
-		}
-		return f.loadPartial()
-	})
+	return open(path, (*File).loadEither)
 }
 
 // OpenForeign reads an Arrow file of another writer with our columns. It has no digests:
@@ -143,6 +138,15 @@ func (f *File) walkSealed(ft *footer) error {
 		return f.corrupt(s.next, fmt.Errorf("bytes that no message holds"))
 	}
 	return f.loadDicts()
+}
+
+// loadEither reads a file that may have been sealed and not yet renamed.
+func (f *File) loadEither() error {
+	whole := &File{path: f.path, data: f.data, dicts: map[int64][]string{}}
+	if whole.loadSealed() != nil {
+		return f.loadPartial()
+	}
+	return f.loadSealed()
 }
 
 // loadPartial takes every message whose digest holds, up to the first that does not.

@@ -1,0 +1,177 @@
+package arrowfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Recovery says what [Recover] kept and cut.
+type Recovery struct {
+	// Path is the sealed file.
+	Path string
+	// Rows and Batches were kept; Cut bytes at the end were not, for Cause.
+	Rows    int64
+	Batches int
+	Cut     int64
+	Cause   error
+	// Whole: the file had its footer already, and was only renamed.
+	Whole bool
+}
+
+// Recover seals a file whose writer was killed: it keeps every batch up to the first that
+// is not whole, cuts off the rest, writes the footer, syncs and renames NAME.arrow.open
+// to NAME.arrow. The ledger is that of the last batch kept. The error wraps [ErrBusy]
+// while the writer lives, [ErrCorrupt] when there is no whole batch, and [os.ErrExist]
+// when a sealed file of the name exists; then nothing was changed. A Recover that is
+// killed itself can be repeated.
+func Recover(path string) (*Recovery, error) {
+	sealed, isOpen := strings.CutSuffix(path, OpenExt)
+	if !isOpen {
+		return nil, fmt.Errorf("%s: only a file that ends in %s is recovered", path, OpenExt)
+	}
+	if _, err := os.Lstat(sealed); err == nil {
+		return nil, fmt.Errorf("%s: %w", sealed, os.ErrExist)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(file); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), file.Close())
+	}
+	r, err := recoverFile(file, path)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	r.Path = sealed
+	if err := (osFS{}).Rename(path, sealed); err != nil {
+		return nil, err
+	}
+	return r, osFS{}.SyncDir(filepath.Dir(sealed))
+}
+
+// RecoverDir recovers every .open file of a directory whose writer is gone. Files of
+// living writers are left alone; errors of single files are joined.
+func RecoverDir(dir string) ([]*Recovery, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+Ext+OpenExt))
+	if err != nil {
+		return nil, err
+	}
+	var out []*Recovery
+	var errs []error
+	for _, p := range paths {
+		r, err := Recover(p)
+		if err == nil {
+			out = append(out, r)
+		} else if !errors.Is(err, ErrBusy) {
+			errs = append(errs, err)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// recoverFile makes the open file whole.
+func recoverFile(file *os.File, path string) (*Recovery, error) {
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if f, err := newFile(path, data, (*File).loadSealed); err == nil && f.decodable() == len(f.batches) {
+		// The writer may have been killed before it synced the footer.
+		return &Recovery{Rows: f.meta.Rows, Batches: len(f.batches), Whole: true}, file.Sync()
+	}
+	p, err := salvage(path, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.seal(file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Recovery{Rows: p.rows, Batches: len(p.in.blocks), Cut: int64(len(data)) - p.end, Cause: p.cause}, nil
+}
+
+// salvaged is the good part of a torn file.
+type salvaged struct {
+	in    footerIn
+	rows  int64
+	end   int64
+	cause error
+}
+
+// salvage finds the good part: the messages whose digests hold, up to the first batch
+// that does not decode. Later messages do not count: they were written after it.
+func salvage(path string, data []byte) (*salvaged, error) {
+	f, err := newFile(path, data, (*File).loadPartial)
+	if err != nil {
+		return nil, err
+	}
+	keep := f.decodable()
+	if keep == 0 {
+		return nil, f.corrupt(f.batches[0].offset, fmt.Errorf("no batch can be decoded"))
+	}
+	last := f.batches[keep-1]
+	p := &salvaged{end: last.end(), in: footerIn{schema: data[f.schema.offset:f.schema.end()]}}
+	s := scanner{data: data[:p.end]}
+	for s.next < p.end {
+		m, err := s.message()
+		if err != nil {
+			return nil, f.corrupt(s.next, err)
+		}
+		p.in.digests = append(p.in.digests, s.last)
+		b := block{m.offset, m.bodyLen, int32(m.metaLen)}
+		switch m.header {
+		case headerDictionary:
+			p.in.dicts = append(p.in.dicts, b)
+		case headerRecord:
+			p.in.blocks = append(p.in.blocks, b)
+		}
+	}
+	if p.end < int64(len(data)) {
+		s.data = data
+		_, p.cause = s.message()
+	}
+	info, err := batchInfo(last)
+	if err != nil {
+		return nil, f.corrupt(last.offset, err)
+	}
+	p.rows = info.Rows
+	p.in.info, err = info.json()
+	return p, err
+}
+
+// decodable returns how many batches from the first on decode in full, checksums
+// included.
+func (f *File) decodable() int {
+	dec, err := f.decoder()
+	if err != nil {
+		return 0
+	}
+	defer f.decoders.Put(dec.zstd)
+	dec.all = true
+	vectors := newVectors(f.shapes)
+	for i, m := range f.batches {
+		if _, err := dec.batch(m.table, m.body, vectors, nil); err != nil {
+			return i
+		}
+	}
+	return len(f.batches)
+}
+
+// seal cuts the file and writes the footer.
+func (p *salvaged) seal(file *os.File) error {
+	tail, _, err := p.in.tail()
+	if err != nil {
+		return err
+	}
+	if err := file.Truncate(p.end); err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(tail, p.end); err != nil {
+		return err
+	}
+	return file.Sync()
+}
