@@ -24,8 +24,8 @@ func creditTask() scoring.Task {
 	return scoring.Task{
 		Candidates: []string{"approve", "manual_review", "block"},
 		Utility: map[string]map[string]float64{
-			"approve": {"approve": 1, "manual_review": 0.6, "block": 0},
-			"block":   {"approve": 0, "manual_review": 0.6, "block": 1},
+			"approve": {"approve": 1, "manual_review": 0.55, "block": 0},
+			"block":   {"approve": 0, "manual_review": 0.55, "block": 1},
 		},
 		Ceiling:       scoring.Number(math.NaN()),
 		LabelStrength: "strong: repaid or not",

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
 	{"datasets", "reports"},
-	{"cmd/clefbench"},
+	{"cmd/clefbench", "datasets/demo/train"},
 }
 
 // thirdParty names the modules that a package may import directly; a package that is
