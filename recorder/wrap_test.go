@@ -157,7 +157,6 @@ func TestWrapRecordsTheCall(t *testing.T) {
 		Latency: got.Latency, Stages: decision.Stages{Rules: decision.Some(time.Microsecond)}, Cold: decision.Some(true),
 		Attempts: decision.Some(int8(2)), Propensity: decision.Some(1.0), PropensityKind: snapshot.PropensityDeterministic, KeepProb: 1,
 		Usage: decision.Usage{TokensIn: decision.Some(int64(11)), CPU: decision.Some(time.Duration(7))}, Cost: decision.Some(int64(5)), ND: `{"seed":42}`}
-	want.Output, got.Output = nil, nil // Clone makes no difference between nil and empty
 	if !equalRows(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}

@@ -69,6 +69,9 @@ func checkBodies(t *testing.T, row *snapshot.Snapshot, sent, read []byte, chunke
 	if want := read[:min(len(read), 1000)]; !bytes.Equal(row.Input, want) || !bytes.Equal(row.Output, want) {
 		t.Errorf("stored %d of input and %d of output, want %d", len(row.Input), len(row.Output), len(want))
 	}
+	if row.Input == nil || row.Output == nil {
+		t.Error("a body that was seen is not the same as none")
+	}
 	if known := whole || !chunked; row.InputLen.Set != known || known && row.InputLen.V != int64(len(sent)) {
 		t.Errorf("input_len %v", row.InputLen)
 	}

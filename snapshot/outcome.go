@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
@@ -94,8 +95,8 @@ func (o *Outcome) Validate() error {
 // Clone returns a copy that shares no memory with o.
 func (o *Outcome) Clone() *Outcome {
 	c := *o
-	c.Candidates = append([]decision.Candidate(nil), o.Candidates...)
-	c.Missing = append([]string(nil), o.Missing...)
+	c.Candidates = slices.Clone(o.Candidates)
+	c.Missing = slices.Clone(o.Missing)
 	return &c
 }
 
@@ -146,6 +147,6 @@ func (l *Label) Validate() error {
 // Clone returns a copy that shares no memory with l.
 func (l *Label) Clone() *Label {
 	c := *l
-	c.Utilities = append([]ActionUtility(nil), l.Utilities...)
+	c.Utilities = slices.Clone(l.Utilities)
 	return &c
 }

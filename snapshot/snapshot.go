@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
@@ -193,14 +194,15 @@ func Request(rows []*Snapshot, req *decision.Request) {
 	}
 }
 
-// Clone returns a copy that shares no memory with s, except the attribute schema.
+// Clone returns a copy that shares no memory with s, except the attribute schema. Nil
+// stays nil and empty stays empty: in the file they are not the same.
 func (s *Snapshot) Clone() *Snapshot {
 	c := *s
-	c.Attrs.Values = append([]decision.Value(nil), s.Attrs.Values...)
-	c.Input = append([]byte(nil), s.Input...)
-	c.Output = append([]byte(nil), s.Output...)
-	c.Candidates = append([]decision.Candidate(nil), s.Candidates...)
-	c.Features = append([]float32(nil), s.Features...)
-	c.Redacted = append([]string(nil), s.Redacted...)
+	c.Attrs.Values = slices.Clone(s.Attrs.Values)
+	c.Input = slices.Clone(s.Input)
+	c.Output = slices.Clone(s.Output)
+	c.Candidates = slices.Clone(s.Candidates)
+	c.Features = slices.Clone(s.Features)
+	c.Redacted = slices.Clone(s.Redacted)
 	return &c
 }
