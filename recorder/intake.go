@@ -48,11 +48,11 @@ type intake struct {
 	closed, abandoned bool
 
 	// ledger counts a row as written when the sink took it; unacked of those are not
-	// flushed yet. reported is what the sink has been told of losses.
-	ledger   snapshot.Ledger
-	unacked  uint64
-	acked    uint64
-	reported snapshot.Ledger
+	// flushed yet. told is what the sink knows of losses.
+	ledger  snapshot.Ledger
+	unacked uint64
+	acked   uint64
+	told    snapshot.Ledger
 }
 
 func newIntake(o *Options) *intake {
@@ -206,31 +206,31 @@ func (q *intake) settle(g *group, written int, reason string) bool {
 	return true
 }
 
-// unflushed returns the losses that the sink has not been told of, and how many rows
-// wait for their acknowledgement.
-func (q *intake) unflushed() (lost snapshot.Ledger, unacked uint64) {
+// report returns the losses that the sink has not been told of, which count as told
+// from now on, and how many rows wait for their acknowledgement.
+func (q *intake) report() (lost snapshot.Ledger, unacked uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.unreported(), q.unacked
+	return q.untold(), q.unacked
 }
 
-func (q *intake) unreported() snapshot.Ledger {
-	lost := snapshot.Ledger{SampledOut: q.ledger.SampledOut - q.reported.SampledOut}
+func (q *intake) untold() snapshot.Ledger {
+	lost := snapshot.Ledger{SampledOut: q.ledger.SampledOut - q.told.SampledOut}
 	for reason, n := range q.ledger.Dropped {
-		lost.Drop(reason, n-q.reported.Dropped[reason])
+		lost.Drop(reason, n-q.told.Dropped[reason])
 	}
 	lost.Offered = lost.SampledOut + lost.DroppedTotal()
+	q.told.Add(lost)
 	return lost
 }
 
-// flushed counts what unflushed returned as known to the sink and acknowledged.
-func (q *intake) flushed(lost snapshot.Ledger, unacked uint64) {
+// acknowledge counts rows that the sink has flushed.
+func (q *intake) acknowledge(rows uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.abandoned {
-		q.reported.Add(lost)
-		q.acked += unacked
-		q.unacked -= unacked
+		q.acked += rows
+		q.unacked -= rows
 	}
 }
 
@@ -238,7 +238,7 @@ func (q *intake) flushed(lost snapshot.Ledger, unacked uint64) {
 func (q *intake) final() (lost, total snapshot.Ledger) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.unreported(), q.ledger.Clone()
+	return q.untold(), q.ledger.Clone()
 }
 
 // close refuses further offers.

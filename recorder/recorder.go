@@ -19,8 +19,9 @@ var ErrClosed = errors.New("recorder is closed")
 type Sink interface {
 	// Append takes one row, which is valid only during the call.
 	Append(s *snapshot.Snapshot) error
-	// Flush makes everything appended safe; lost is what was sampled out and dropped since
-	// the last successful Flush.
+	// Flush makes everything appended safe, with what earlier calls failed to; lost is what
+	// was sampled out and dropped since the last Flush, and is the sink's to keep even when
+	// the call fails. It is called every Options.FlushInterval, also when nothing is new.
 	Flush(lost snapshot.Ledger) error
 	// Close seals; lost is as for Flush, total is the recorder's whole ledger. It is
 	// called once, also after errors.

@@ -16,7 +16,6 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	rows    []*snapshot.Snapshot
-	flushed int
 	flushes int
 	lost    snapshot.Ledger
 	total   snapshot.Ledger
@@ -40,6 +39,9 @@ func (m *memory) Append(s *snapshot.Snapshot) error {
 }
 
 func (m *memory) Flush(lost snapshot.Ledger) error {
+	m.mu.Lock()
+	m.lost.Add(lost)
+	m.mu.Unlock()
 	if m.onFlush != nil {
 		if err := m.onFlush(); err != nil {
 			return err
@@ -48,8 +50,6 @@ func (m *memory) Flush(lost snapshot.Ledger) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.flushes++
-	m.flushed = len(m.rows)
-	m.lost.Add(lost)
 	return lost.Check()
 }
 
