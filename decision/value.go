@@ -150,8 +150,8 @@ func (v Value) Convert(t Type) (Value, bool) {
 	case v.typ == t || v.typ == Null:
 		return v, true
 	case v.typ == Int && t == Double:
-		f := float64(v.Int())
-		return DoubleValue(f), math.Abs(f) <= 1<<53
+		i := v.Int() // not the double: 2^53+1 rounds to 2^53
+		return DoubleValue(float64(i)), -1<<53 <= i && i <= 1<<53
 	case v.typ == Double && t == Int:
 		f := v.Double()
 		if f != math.Trunc(f) || math.Abs(f) > 1<<53 {

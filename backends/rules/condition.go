@@ -46,7 +46,7 @@ type condition struct {
 
 // holds evaluates the condition for a row.
 func (c *condition) holds(row *expr.Row) expr.Truth {
-	v := row.Get(c.attr)
+	v := row.Get(&c.attr)
 	if c.op == opExists {
 		return truth((v != nil) == c.value.Bool())
 	}
@@ -131,7 +131,7 @@ func (c *condition) member(v *decision.Value) expr.Truth {
 
 // cause says why the condition was Unknown for a row, or "".
 func (c *condition) cause(row *expr.Row) string {
-	v := row.Get(c.attr)
+	v := row.Get(&c.attr)
 	switch {
 	case c.holds(row) != expr.Unknown:
 		return ""

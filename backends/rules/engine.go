@@ -209,7 +209,7 @@ func (r *rule) skipped(row *expr.Row) (decision.SkippedRule, bool) {
 			continue
 		}
 		causes = append(causes, cause)
-		if row.Get(c.attr) == nil && !slices.Contains(s.Missing, c.attr.Name) {
+		if row.Get(&c.attr) == nil && !slices.Contains(s.Missing, c.attr.Name) {
 			s.Missing = append(s.Missing, c.attr.Name)
 		}
 	}

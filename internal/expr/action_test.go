@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
 )
 
@@ -110,41 +109,6 @@ func TestActionWarnsOfNearMisses(t *testing.T) {
 		if p := f.Problems[i]; p.Severity != document.SevWarning || p.Hint != hint {
 			t.Errorf("%v (%s)", p, p.Hint)
 		}
-	}
-}
-
-func TestScope(t *testing.T) {
-	f, n := parse(t, "risk: double\nheaders.content-length: string\ncount: double\nscore: int\nmetrics: double\n\"a b\": int\nx: float\n")
-	scope := NewScope(testSchema(t))
-	scope.Declare(n)
-	got := fmt.Sprint(f.Err())
-	for _, want := range []string{
-		"f.yaml:4:8: score is declared int, but the data set has double",
-		`f.yaml:5:1: "metrics" is no attribute name`,
-		`f.yaml:6:1: "a b" is no attribute name`,
-		`f.yaml:7:4: unknown attribute type "float"`,
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
-	}
-	for name, want := range map[string]decision.Type{
-		"risk": decision.Double, "count": decision.Double, "path": decision.String, "method": decision.String, "headers.X-A": decision.String,
-		"query.q": decision.String, "env.country": decision.String, "metrics.x": decision.Double, "local.x": decision.Null, "state.x": decision.Null,
-		"model.score": decision.Double, "model.action": decision.String, "model.x": decision.Null, "flag": decision.Bool,
-	} {
-		a, err := scope.Use(name)
-		if err != nil || a.Type != want {
-			t.Errorf("%s is %v, %v", name, a.Type, err)
-		}
-	}
-	for _, name := range []string{"", "x.y", "headers", "headers.", "headers..a", "cookies.a", "Path"} {
-		if a, err := scope.Use(name); err == nil {
-			t.Errorf("%q is %+v", name, a)
-		}
-	}
-	if a, _ := scope.Use("headers.X-A"); a.Name != "headers.x-a" {
-		t.Errorf("headers keep their case: %q", a.Name)
 	}
 }
 

@@ -187,3 +187,109 @@ func parse(t testing.TB, text string) (*document.File, *document.Node) {
 func parseAny(text string) (*document.File, *document.Node, error) {
 	return document.Parse("f.yaml", []byte(text))
 }
+
+// Positions of findings in a file, through each way of writing a condition.
+func TestBoolFindsThePlace(t *testing.T) {
+	for _, tc := range []struct{ file, want string }{
+		{"if: flag && patth == 'x'\n", `f.yaml:1:13: unknown attribute "patth"`},
+		{"a:\n  if: 'flag && patth == \"x\"'\n", ``},
+		{"if: |\n  flag &&\n    patth == 'x'\n", `f.yaml:3:5: unknown attribute "patth"`},
+		{"if: >\n  flag &&\n  patth == 'x'\n", `f.yaml:3:3: unknown attribute "patth"`},
+		{"if: \"env.country == \\\"é\\\" && patth == 'x'\"\n", `f.yaml:1:30: unknown attribute "patth"`},
+		{"if: score == 1\n", `f.yaml:1:11: found no matching overload`},
+		{"if: |\n  flag &&\n  score =\n  1.0\n", `f.yaml:3:9: syntax error`},
+		{"if: flag &&\n", `f.yaml:1:12: syntax error`},
+		{"if: [flag]\n", `f.yaml:1:5: if must be text, got a list`},
+		{"if: path.matches('[')\n", `f.yaml:1:18: malformed pattern`},
+		{"if: size(path)\n", `f.yaml:1:5: the condition gives int`},
+	} {
+		t.Run(tc.file, func(t *testing.T) {
+			f, n := parse(t, tc.file)
+			if v := n.Map().Get("a"); v != nil {
+				n, tc.want = v, `f.yaml:2:16: unknown attribute "patth"`
+			}
+			c, err := NewCompiler(NewScope(testSchema(t)), []byte(tc.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p := c.Bool(n.Map().Get("if")); p != nil {
+				t.Fatal("compiles")
+			}
+			if got := f.Err().Error(); !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestAlways(t *testing.T) {
+	for text, want := range map[string]bool{"true": true, "false": false, "flag": false, "true || flag": false} {
+		if got := compileText(t, NewScope(testSchema(t)), text).Always(); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestReads(t *testing.T) {
+	scope := NewScope(testSchema(t))
+	compileText(t, scope, `flag`)
+	p := compileText(t, scope, `path == "x" || has(headers.b) || [1].exists(count, count > 0) || path == "y"`)
+	if got := fmt.Sprint(p.Names()); got != "[path headers.b]" {
+		t.Errorf("reads %s", got)
+	}
+}
+
+func TestCheckPattern(t *testing.T) {
+	for text, want := range map[string]string{
+		"^/api/v[0-9]+$": "", "(?i)bot|crawl": "", "(": "malformed pattern", "(?=a)": "malformed pattern", `\1`: "malformed pattern",
+		"(abc){800}": "pattern compiles to 4002 instructions, the limit is 2000", "a{1001}": "malformed pattern",
+	} {
+		err := CheckPattern(text)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Any text compiles or has findings inside it, and what compiles gives the same answer
+// lowered and not.
+func FuzzCondition(f *testing.F) {
+	for _, s := range []string{
+		`env.country == "CN" && path.startsWith("/api/v1")`, `confidence(model.score) < 0.6`, `headers.x-y == "a"`, `has(flag) && !has(headers["a-b"])`,
+		`path.matches("a+")`, `[1, 2].exists(x, x > count)`, `{"a": 1}.a == 1`, `score in [1.0, 2.0]`, "headers.`a-b` == 'x'", `type(flag) == bool`, `flag ? 1 : 2`, `a.b[c].d - e`, `has(a.b().c)`,
+		`[[1]].map(x, x.filter(y, y > 0)) == []`, `duration("1s") > duration("0s")`, `b"a" == b"b"`, `1u < 2u`, `null == local.x`, `"\u00e9" == path`,
+	} {
+		f.Add(s)
+	}
+	schema := testSchema(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 500 {
+			return
+		}
+		scope := NewScope(schema)
+		c, err := NewCompiler(scope, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, findings := c.compile(text)
+		for _, x := range findings {
+			if n := len([]rune(text)); x.offset < 0 || x.offset > n || x.message == "" {
+				t.Fatalf("finding %+v in %d runes", x, n)
+			}
+		}
+		if (p == nil) != (len(findings) > 0) {
+			t.Fatalf("program %v with findings %v", p, findings)
+		}
+		if p == nil {
+			return
+		}
+		for _, values := range []map[string]any{nil, {"path": "/a", "flag": true, "score": 0.5, "count": 7, "env.country": "CN", "headers.user-agent": "x"}} {
+			row := bind(t, scope, schema, values)
+			got := p.Eval(row)
+			want, _ := p.evalCEL(row)
+			if got != want && !(got == Unordered && want == False) {
+				t.Fatalf("%s: lowered %v gives %d, cel-go %d", text, p.Lowered(), got, want)
+			}
+		}
+	})
+}

@@ -67,7 +67,7 @@ func (l *lowerer) call(c celast.CallExpr) (code, bool) {
 		return read(l.slot(c)), true
 	case fnHas:
 		a := l.slot(c)
-		return code{typ: decision.Bool, late: a.Late, b: func(r *Row) Truth { return truthOf(r.Get(a) != nil) }}, true
+		return code{typ: decision.Bool, late: a.Late, b: func(r *Row) Truth { return truthOf(r.Get(&a) != nil) }}, true
 	case operators.LogicalAnd, operators.LogicalOr:
 		return l.logical(c)
 	case operators.In:
@@ -146,27 +146,27 @@ func read(a Attr) code {
 	switch a.Type {
 	case decision.Bool:
 		c.b = func(r *Row) Truth {
-			if v := r.Get(a); v != nil && v.Type() == decision.Bool {
+			if v := r.Get(&a); v != nil && v.Type() == decision.Bool {
 				return truthOf(v.Bool())
 			}
 			return Unknown
 		}
 	case decision.Int:
 		c.i = func(r *Row) (int64, bool) {
-			v, ok := r.typed(a)
+			v, ok := r.typed(&a)
 			return v.Int(), ok
 		}
 	case decision.Double:
-		c.d = func(r *Row) (float64, bool) { return r.double(a) }
+		c.d = func(r *Row) (float64, bool) { return r.double(&a) }
 	case decision.String:
 		c.s = func(r *Row) (string, bool) {
-			if v := r.Get(a); v != nil && v.Type() == decision.String {
+			if v := r.Get(&a); v != nil && v.Type() == decision.String {
 				return v.Str(), true
 			}
 			return "", false
 		}
 	default:
-		c.v = func(r *Row) (decision.Value, bool) { return r.typed(a) }
+		c.v = func(r *Row) (decision.Value, bool) { return r.typed(&a) }
 	}
 	return c
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // double reads an attribute as a number; ints count up to 2^53.
-func (r *Row) double(a Attr) (float64, bool) {
+func (r *Row) double(a *Attr) (float64, bool) {
 	v := r.Get(a)
 	if v == nil {
 		return 0, false
@@ -160,7 +160,7 @@ func compareWith[T any](a, b func(*Row) (T, bool), compare func(x, y T) int, wan
 // constant.
 func compareDoubles(a, b code, want uint8) func(*Row) Truth {
 	if a.attr != nil && b.lit != nil {
-		attr, limit := *a.attr, b.lit.Double()
+		attr, limit := a.attr, b.lit.Double()
 		return func(r *Row) Truth {
 			x, ok := r.double(attr)
 			if !ok {

@@ -55,15 +55,16 @@ func (p *Program) Names() []string {
 // Explain says why a condition is Unknown or Unordered for a row: the attributes that
 // are absent, and the reason in words. It runs the cel-go program and is slow.
 func (p *Program) Explain(row *Row) (missing []string, cause string) {
-	for _, a := range p.reads {
-		if row.Get(a) == nil {
+	for i := range p.reads {
+		if a := &p.reads[i]; row.Get(a) == nil {
 			missing = append(missing, a.Name)
 		}
 	}
 	if _, err := p.evalCEL(row); err != nil {
 		return missing, err.Error()
 	}
-	for _, a := range p.reads {
+	for i := range p.reads {
+		a := &p.reads[i]
 		if v := row.Get(a); v != nil && math.IsNaN(v.Double()) {
 			return missing, a.Name + " is NaN"
 		}
@@ -72,8 +73,8 @@ func (p *Program) Explain(row *Row) (missing []string, cause string) {
 }
 
 func (p *Program) readsNaN(row *Row) bool {
-	for _, a := range p.reads {
-		if v := row.Get(a); v != nil && math.IsNaN(v.Double()) {
+	for i := range p.reads {
+		if v := row.Get(&p.reads[i]); v != nil && math.IsNaN(v.Double()) {
 			return true
 		}
 	}
@@ -140,14 +141,14 @@ func rowOptions(scope *Scope) []cel.EnvOption {
 }
 
 func readValue(row *Row, a Attr, has bool) ref.Val {
-	raw := row.Get(a)
+	raw := row.Get(&a)
 	if has {
 		return types.Bool(raw != nil)
 	}
 	if raw == nil {
 		return types.NewErr("no such attribute: %s", a.Name)
 	}
-	v, ok := row.typed(a)
+	v, ok := row.typed(&a)
 	if !ok {
 		return types.NewErr("%s is %v, not %v", a.Name, raw.Type(), a.Type)
 	}

@@ -48,7 +48,7 @@ func (r *Row) at(slot int) *decision.Value {
 }
 
 // Get returns the value of an attribute, or nil when it is absent.
-func (r *Row) Get(a Attr) *decision.Value {
+func (r *Row) Get(a *Attr) *decision.Value {
 	if !a.Late {
 		return r.at(a.Slot)
 	}
@@ -63,7 +63,7 @@ func (r *Row) Get(a Attr) *decision.Value {
 
 // typed returns the value of an attribute as the type that it was compiled for; false
 // when it is absent or cannot be that type without loss.
-func (r *Row) typed(a Attr) (decision.Value, bool) {
+func (r *Row) typed(a *Attr) (decision.Value, bool) {
 	v := r.Get(a)
 	if v == nil {
 		return decision.Value{}, false

@@ -80,15 +80,16 @@ func (s *Scope) Declare(n *document.Node) {
 			e.Value.File().Errorf(e.KeyPos, hint, "%q is no attribute name", e.Key)
 			continue
 		}
-		if i := s.schema.Index(e.Key); i >= 0 {
+		name := s.canonical(e.Key)
+		if i := s.schema.Index(name); i >= 0 {
 			have := s.schema.Fields()[i].Type
 			if have != t && !(have == decision.Int && t == decision.Double) {
 				e.Value.Errorf("declare it as "+have.String(), "%s is declared %v, but the data set has %v", e.Key, t, have)
 				continue
 			}
 		}
-		s.declared[e.Key] = t
-		s.order = append(s.order, e.Key)
+		s.declared[name] = t
+		s.order = append(s.order, name)
 	}
 }
 
@@ -164,16 +165,11 @@ func (s *Scope) Use(name string) (Attr, error) {
 
 // lookup returns the canonical name and its type.
 func (s *Scope) lookup(name string) (string, decision.Type, bool) {
+	name = s.canonical(name)
 	if t, ok := s.known(name); ok {
 		return name, t, true
 	}
-	root, rest, dotted := strings.Cut(name, ".")
-	if root == "headers" && dotted {
-		name = "headers." + strings.ToLower(rest)
-		if t, ok := s.known(name); ok {
-			return name, t, true
-		}
-	}
+	root, _, dotted := strings.Cut(name, ".")
 	switch name {
 	case "method", "path", "model.action":
 		return name, decision.String, true
@@ -185,6 +181,15 @@ func (s *Scope) lookup(name string) (string, decision.Type, bool) {
 	}
 	t, ok := rootType(root)
 	return name, t, ok && dotted && badName(name) == ""
+}
+
+// canonical returns the name of a header in lower case, unless the data set has it as it
+// is written.
+func (s *Scope) canonical(name string) string {
+	if rest, ok := strings.CutPrefix(name, "headers."); ok && s.schema.Index(name) < 0 {
+		return "headers." + strings.ToLower(rest)
+	}
+	return name
 }
 
 // known looks a name up among the declarations and the data set's attributes.

@@ -94,7 +94,7 @@ func secret(name string) bool {
 // value returns what a reference renders as; false when the attribute is absent or NaN,
 // which no key and no body should hold.
 func (s *segment) value(row *Row) (string, bool) {
-	v := row.Get(*s.attr)
+	v := row.Get(s.attr)
 	switch {
 	case v == nil:
 		return "", false
