@@ -37,7 +37,6 @@ const (
 	statRightOf
 	statRecorded
 	statAnswered
-	statTruth
 	statCount
 )
 
@@ -216,12 +215,10 @@ func (m *model) evaluate(sums []float64, quantile func(float64) float64, u float
 	for i := range m.rates {
 		v[m.rates[i].stat] = m.rates[i].value(sums, u)
 	}
-	for s, col := range map[stat]int{
-		statOffered: colOffered, statRightOf: colRightOf, statRecorded: colRecorded,
-		statAnswered: colAnswered, statTruth: colTruth,
-	} {
-		v[s] = math.Ldexp(sums[col], -weightBits)
-	}
+	v[statOffered] = math.Ldexp(sums[colOffered], -weightBits)
+	v[statRightOf] = math.Ldexp(sums[colRightOf], -weightBits)
+	v[statRecorded] = math.Ldexp(sums[colRecorded], -weightBits)
+	v[statAnswered] = math.Ldexp(sums[colAnswered], -weightBits)
 	m.evaluateAccuracy(&v, sums)
 	m.evaluateLatency(&v, quantile)
 	m.evaluateCost(&v, sums)
@@ -268,12 +265,13 @@ func (m *model) evaluateLatency(v *values, quantile func(float64) float64) {
 	if m.na[catLatency] != "" || quantile == nil {
 		return
 	}
-	t, w := make([]float64, len(m.terms)), make([]float64, len(m.terms))
+	var t, w [3]float64
 	for i, q := range m.terms {
 		t[i], w[i] = quantile(q.p), q.weight
 		v[statP50+stat(i)] = t[i]
 	}
-	v[statLatency] = latencyScore(v[statAttainment], t, w, m.profile.Latency)
+	n := len(m.terms)
+	v[statLatency] = latencyScore(v[statAttainment], t[:n], w[:n], m.profile.Latency)
 }
 
 func (m *model) evaluateCost(v *values, sums []float64) {

@@ -32,7 +32,7 @@ const power80 = 2.8
 const bestCase80 = 7.906
 
 // comparePairs compares every two lanes on what both can replay.
-func (c *collector) comparePairs(r *stats.Resampler, intact bool) []Pair {
+func (c *Collection) comparePairs(r *stats.Resampler, intact bool) []Pair {
 	out := []Pair{}
 	for _, p := range c.pairs {
 		d := c.newDuel(p, intact)
@@ -48,13 +48,13 @@ func (c *collector) comparePairs(r *stats.Resampler, intact bool) []Pair {
 
 // duel is one pair prepared: for both sides, the models of the rows in common.
 type duel struct {
-	c      *collector
+	c      *Collection
 	pair   *pairState
 	names  []string
 	models [2][]*model
 }
 
-func (c *collector) newDuel(p *pairState, intact bool) *duel {
+func (c *Collection) newDuel(p *pairState, intact bool) *duel {
 	d := &duel{c: c, pair: p}
 	for _, name := range slices.Sorted(maps.Keys(p.scenarios)) {
 		t := p.scenarios[name]
@@ -225,11 +225,13 @@ func (d *duel) labelled(scenario string) (models [2][]*model, names []string) {
 // cluster of its own, all of one weight.
 func exactPairs(models [2][]*model) bool {
 	for _, side := range models {
-		for _, m := range side {
-			n, exact := m.tally.clusters.Count()
-			if !exact || n != m.tally.all || m.tally.weighted || m.tally.graded || m.tally.task.utility != nil {
-				return false
-			}
+		if len(side) != 1 {
+			return false // a mean of scenarios is not a count of rows
+		}
+		t := side[0].tally
+		n, exact := t.clusters.Count()
+		if !exact || n != t.all || t.weighted || t.graded || t.task.utility != nil || t.task.worst != 0 {
+			return false
 		}
 	}
 	return true

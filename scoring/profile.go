@@ -1,11 +1,15 @@
 package scoring
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
+
+	"github.com/clefbench/clefbench/internal/document"
 )
 
 // Weights are the shares of the four categories in the total; they sum to 1.
@@ -120,54 +124,74 @@ func (p *Profile) AddTasks(tasks map[string]Task) {
 // Validate checks that the profile can score: weights that sum to 1, anchors in order,
 // utilities in [0,1], prices with known units.
 func (p *Profile) Validate() error {
+	errs := []error{p.validateWeights(), p.validateAnchors(), p.validateShares(), p.Prices.validate()}
+	for _, name := range sortedKeys(p.Tasks) {
+		if err := p.Tasks[name].validate(); err != nil {
+			errs = append(errs, fmt.Errorf("scenario %s: %w", name, err))
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return fmt.Errorf("profile %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func inUnit(x float64) bool { return x >= 0 && x <= 1 }
+
+func (p *Profile) validateWeights() error {
 	sum := 0.0
 	for _, w := range p.Weights.list() {
-		if !(w >= 0 && w <= 1) {
-			return fmt.Errorf("profile %s: weight %v is not in [0,1]", p.Name, w)
+		if !inUnit(w) {
+			return fmt.Errorf("weight %v is not in [0,1]", w)
 		}
 		sum += w
 	}
-	l := p.Latency
-	switch {
-	case math.Abs(sum-1) > weightTolerance:
-		return fmt.Errorf("profile %s: weights sum to %v, not 1", p.Name, sum)
-	case !(l.Good > 0 && l.Bad > l.Good && l.Deadline > 0):
-		return fmt.Errorf("profile %s: latency anchors %v, %v and deadline %v must be positive and in order", p.Name, l.Good, l.Bad, l.Deadline)
-	case !(p.Cost.Good > 0 && p.Cost.Bad > p.Cost.Good && !math.IsInf(p.Cost.Bad, 1)):
-		return fmt.Errorf("profile %s: cost anchors %v and %v must be positive and in order", p.Name, p.Cost.Good, p.Cost.Bad)
+	if math.Abs(sum-1) > weightTolerance {
+		return fmt.Errorf("weights sum to %v, not 1", sum)
 	}
-	share := 0.0
+	return nil
+}
+
+func (p *Profile) validateAnchors() error {
+	if l := p.Latency; !(l.Good > 0 && l.Bad > l.Good && l.Deadline > 0) {
+		return fmt.Errorf("latency anchors %v, %v and deadline %v must be positive and in order", l.Good, l.Bad, l.Deadline)
+	}
+	if c := p.Cost; !(c.Good > 0 && c.Bad > c.Good && !math.IsInf(c.Bad, 1)) {
+		return fmt.Errorf("cost anchors %v and %v must be positive and in order", c.Good, c.Bad)
+	}
+	return nil
+}
+
+func (p *Profile) validateShares() error {
+	sum := 0.0
 	for _, name := range sortedKeys(p.ScenarioWeights) {
 		w := p.ScenarioWeights[name]
-		if !(w >= 0 && w <= 1) {
-			return fmt.Errorf("profile %s: scenario weight %v of %s is not in [0,1]", p.Name, w, name)
+		if !inUnit(w) {
+			return fmt.Errorf("scenario weight %v of %s is not in [0,1]", w, name)
 		}
-		share += w
+		sum += w
 	}
-	if share > 1+weightTolerance {
-		return fmt.Errorf("profile %s: scenario weights sum to %v, above 1", p.Name, share)
+	if sum > 1+weightTolerance {
+		return fmt.Errorf("scenario weights sum to %v, above 1", sum)
 	}
-	for _, name := range sortedKeys(p.Tasks) {
-		if err := p.Tasks[name].validate(); err != nil {
-			return fmt.Errorf("profile %s: scenario %s: %w", p.Name, name, err)
-		}
-	}
-	return p.Prices.validate()
+	return nil
 }
 
 func (t Task) validate() error {
 	for _, truth := range sortedKeys(t.Utility) {
 		for _, action := range sortedKeys(t.Utility[truth]) {
-			if u := t.Utility[truth][action]; !(u >= 0 && u <= 1) {
+			if u := t.Utility[truth][action]; !inUnit(u) {
 				return fmt.Errorf("utility %v of %s under truth %s is not in [0,1]", u, action, truth)
 			}
 		}
 	}
-	if u := t.Unanswered; u != nil && !(*u >= 0 && *u <= 1) {
+	if u := t.Unanswered; u != nil && !inUnit(*u) {
 		return fmt.Errorf("utility %v of no answer is not in [0,1]", *u)
 	}
 	for _, n := range []Number{t.Baseline, t.Top, t.Majority, t.Ceiling} {
-		if !math.IsNaN(float64(n)) && !(n >= 0 && n <= 1) {
+		if !math.IsNaN(float64(n)) && !inUnit(float64(n)) {
 			return fmt.Errorf("anchor %v is not in [0,1]", n)
 		}
 	}
@@ -190,3 +214,55 @@ func (b *PriceBook) validate() error {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// ErrUnknownPreset reports a preset that does not exist.
+var ErrUnknownPreset = errors.New("unknown profile preset")
+
+// PresetNames lists the presets.
+func PresetNames() []string {
+	return []string{"default", "inline-guard", "async", "fraud", "waf", "llm-router", "agent-gate"}
+}
+
+// The latency scales: an inline guard has microseconds, a request path milliseconds,
+// and what runs beside the path seconds.
+func requestPath() LatencyAnchors {
+	return LatencyAnchors{Good: 500 * time.Microsecond, Bad: time.Second, Deadline: 100 * time.Millisecond}
+}
+
+func inlineGuard() LatencyAnchors {
+	return LatencyAnchors{Good: 50 * time.Microsecond, Bad: 100 * time.Millisecond, Deadline: 15 * time.Millisecond}
+}
+
+func async() LatencyAnchors {
+	return LatencyAnchors{Good: 10 * time.Millisecond, Bad: 10 * time.Second, Deadline: 2 * time.Second}
+}
+
+// Preset returns a profile by name: weights and latency scale for a sort of traffic,
+// with the common cost scale and floors. It has no tasks and no prices yet. The error
+// wraps [ErrUnknownPreset] and names the nearest preset.
+func Preset(name string) (*Profile, error) {
+	p := &Profile{
+		Name: name, Weights: Weights{0.40, 0.25, 0.15, 0.20}, Latency: requestPath(),
+		Cost: CostAnchors{Good: 0.0001, Bad: 10}, Floors: Floors{Accuracy: 0, Attainment: 0.95, Auditability: 30},
+		Tasks: map[string]Task{},
+	}
+	switch name {
+	case "default":
+	case "inline-guard", "waf":
+		p.Weights, p.Latency = Weights{0.35, 0.35, 0.10, 0.20}, inlineGuard()
+	case "async":
+		p.Latency = async()
+	case "fraud":
+		p.Weights = Weights{0.50, 0.20, 0.10, 0.20}
+	case "llm-router":
+		p.Weights = Weights{0.45, 0.20, 0.25, 0.10}
+	case "agent-gate":
+		p.Weights = Weights{0.45, 0.20, 0.05, 0.30}
+	default:
+		if near := document.Closest(name, PresetNames()); near != "" {
+			return nil, fmt.Errorf("%w %q: did you mean %q?", ErrUnknownPreset, name, near)
+		}
+		return nil, fmt.Errorf("%w %q: known are %s", ErrUnknownPreset, name, strings.Join(PresetNames(), ", "))
+	}
+	return p, nil
+}

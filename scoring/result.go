@@ -170,7 +170,7 @@ func (iv *intervals) term(name string, weight float64, s stat, value float64, na
 }
 
 // scenario builds a lane's score in one scenario.
-func (c *collector) scenario(m *model, name string, r *stats.Resampler, ms *meters) (ScenarioScore, values) {
+func (c *Collection) scenario(m *model, name string, r *stats.Resampler, ms *meters) (ScenarioScore, values) {
 	e := newEnsemble([]*model{m}, []string{name}, &Profile{Weights: c.profile.Weights})
 	v := m.point()
 	iv := e.intervals(r)
@@ -201,7 +201,7 @@ func known(frozen Number, computed float64) Number {
 }
 
 // finish fills what scenarios and runs have in common.
-func (c *collector) finish(s *Result, iv *intervals, v *values) {
+func (c *Collection) finish(s *Result, iv *intervals, v *values) {
 	s.Total = iv.estimate(statTotal, v[statTotal], totalNA(&s.Categories, c.profile.Weights))
 	s.Geometric = Number(math.NaN())
 	if s.Total.NA == "" {

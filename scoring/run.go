@@ -11,25 +11,25 @@ import (
 )
 
 // scorecard evaluates everything that was collected.
-func (c *collector) scorecard(in Input) *Scorecard {
+func (c *Collection) scorecard(dataset DatasetInfo, run RunInfo) *Scorecard {
 	r := stats.NewResampler(c.profile.Seed)
 	card := &Scorecard{
-		ScoreVersion: Version, Profile: c.profile, Dataset: in.Dataset, Run: in.Run,
+		ScoreVersion: Version, Profile: c.profile, Dataset: dataset, Run: run,
 		Backends: []BackendScore{}, Pairs: []Pair{}, Ties: [][]string{}, Warnings: []Warning{},
 	}
 	var results []*laneResult
 	for _, l := range c.lanes {
-		res := c.laneResult(l, r, in.Dataset.Intact)
+		res := c.laneResult(l, r, dataset.Intact)
 		results = append(results, res)
 		card.Backends = append(card.Backends, res.score)
 	}
-	card.Pairs = c.comparePairs(r, in.Dataset.Intact)
+	card.Pairs = c.comparePairs(r, dataset.Intact)
 	card.Ties = ties(card)
-	card.Warnings = c.warnings(in, results, card)
+	card.Warnings = c.warnings(results, card)
 	return card
 }
 
-func (c *collector) laneResult(l *laneState, r *stats.Resampler, intact bool) *laneResult {
+func (c *Collection) laneResult(l *laneState, r *stats.Resampler, intact bool) *laneResult {
 	res := &laneResult{lane: l, names: l.scenarios()}
 	res.score = BackendScore{Name: l.lane.Name, Kind: l.lane.Kind, Scenarios: map[string]ScenarioScore{}}
 	worst := math.Inf(1)
@@ -47,7 +47,7 @@ func (c *collector) laneResult(l *laneState, r *stats.Resampler, intact bool) *l
 }
 
 // runResult combines a lane's scenarios into its score over the run.
-func (c *collector) runResult(res *laneResult, r *stats.Resampler) {
+func (c *Collection) runResult(res *laneResult, r *stats.Resampler) {
 	e := newEnsemble(res.models, res.names, c.profile)
 	res.run = e.run(res.point)
 	iv := e.intervals(r)
@@ -168,7 +168,7 @@ const chartMerge = 16
 func distribution(h *stats.Histogram) []Bucket {
 	var out []Bucket
 	last := -1
-	for _, c := range h.Cells() {
+	for c := range h.Cells() {
 		group := int(c.Bucket) / chartMerge
 		if group != last {
 			lo, _ := stats.BucketBounds(uint16(group * chartMerge))

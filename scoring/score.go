@@ -45,10 +45,22 @@ type Input struct {
 // Errors are for input that cannot be scored at all: [ErrEmpty], [ErrRow], [ErrInput],
 // and those of the sequences.
 func Score(in Input, p *Profile) (*Scorecard, error) {
+	c, err := Collect(in, p)
+	if err != nil {
+		return nil, err
+	}
+	return c.Scorecard(in.Dataset, in.Run)
+}
+
+// Collect makes the pass of [Score] without the evaluation, so that the shards of a run
+// can be collected apart, merged in any order, and give the scorecard of the whole, bit
+// for bit. Rows of one request, and the executions of one audited decision, must lie in
+// one shard.
+func Collect(in Input, p *Profile) (*Collection, error) {
 	if err := checkInput(in, p); err != nil {
 		return nil, err
 	}
-	c := newCollector(in.Lanes, p)
+	c := newCollection(in.Lanes, p)
 	for row, err := range in.Rows {
 		if err != nil {
 			return nil, err
@@ -57,13 +69,68 @@ func Score(in Input, p *Profile) (*Scorecard, error) {
 			return nil, err
 		}
 	}
+	return c, c.addPhases(in)
+}
+
+// Scorecard evaluates what was collected. The error is [ErrEmpty] when that is nothing.
+func (c *Collection) Scorecard(dataset DatasetInfo, run RunInfo) (*Scorecard, error) {
 	if c.rows == 0 {
 		return nil, ErrEmpty
 	}
-	if err := c.addPhases(in); err != nil {
-		return nil, err
+	return c.scorecard(dataset, run), nil
+}
+
+// Merge adds the collection of other rows of the same lanes under the same profile; o
+// must not be used afterwards.
+func (c *Collection) Merge(o *Collection) error {
+	if len(c.lanes) != len(o.lanes) {
+		return fmt.Errorf("%w: %d lanes and %d", ErrInput, len(c.lanes), len(o.lanes))
 	}
-	return c.scorecard(in), nil
+	for i, l := range c.lanes {
+		if l.lane != o.lanes[i].lane || c.profile != o.profile {
+			return fmt.Errorf("%w: lane %q and %q, or two profiles", ErrInput, l.lane.Name, o.lanes[i].lane.Name)
+		}
+	}
+	for i, l := range c.lanes {
+		mergeTallies(l.tallies, o.lanes[i].tallies)
+		l.cold.merge(&o.lanes[i].cold)
+	}
+	for i, p := range c.pairs {
+		p.merge(o.pairs[i])
+	}
+	c.rows += o.rows
+	return nil
+}
+
+func mergeTallies(to, from map[string]*tally) {
+	for name, t := range from {
+		if to[name] == nil {
+			to[name] = t
+		} else {
+			to[name].merge(t)
+		}
+	}
+}
+
+func (p *pairState) merge(o *pairState) {
+	for name, from := range o.scenarios {
+		to := p.scenarios[name]
+		if to == nil {
+			p.scenarios[name] = from
+			continue
+		}
+		to.common += from.common
+		to.leftRows += from.leftRows
+		to.onlyBase += from.onlyBase
+		to.onlyNew += from.onlyNew
+		for side, t := range from.left {
+			if to.left[side] == nil {
+				to.left[side] = t
+			} else if t != nil {
+				to.left[side].merge(t)
+			}
+		}
+	}
 }
 
 func checkInput(in Input, p *Profile) error {
@@ -104,8 +171,9 @@ type pairTally struct {
 	onlyBase, onlyNew int64
 }
 
-// collector is the one pass.
-type collector struct {
+// Collection is what one pass over rows keeps: integer sums by lane, scenario and group
+// of clusters. See [Collect].
+type Collection struct {
 	profile *Profile
 	tasks   map[string]*task
 	lanes   []*laneState
@@ -116,8 +184,8 @@ type collector struct {
 	there []bool
 }
 
-func newCollector(lanes []Lane, p *Profile) *collector {
-	c := &collector{
+func newCollection(lanes []Lane, p *Profile) *Collection {
+	c := &Collection{
 		profile: p, tasks: map[string]*task{},
 		obs: make([]observation, len(lanes)), there: make([]bool, len(lanes)),
 	}
@@ -135,7 +203,7 @@ func newCollector(lanes []Lane, p *Profile) *collector {
 	return c
 }
 
-func (c *collector) add(row *Row) error {
+func (c *Collection) add(row *Row) error {
 	if len(row.Outcomes) != len(c.lanes) {
 		return fmt.Errorf("%w: %d outcomes for %d lanes", ErrInput, len(row.Outcomes), len(c.lanes))
 	}
@@ -162,7 +230,7 @@ func (c *collector) add(row *Row) error {
 	return nil
 }
 
-func (c *collector) addLane(i int, row *Row, o *snapshot.Outcome) error {
+func (c *Collection) addLane(i int, row *Row, o *snapshot.Outcome) error {
 	l := c.lanes[i]
 	t, err := l.tallyOf(o.Scenario)
 	if err != nil {
@@ -175,7 +243,7 @@ func (c *collector) addLane(i int, row *Row, o *snapshot.Outcome) error {
 	return nil
 }
 
-func (c *collector) addPair(p *pairState, scenario string) {
+func (c *Collection) addPair(p *pairState, scenario string) {
 	if !c.there[p.base] && !c.there[p.new] {
 		return
 	}
@@ -210,7 +278,7 @@ func (c *collector) addPair(p *pairState, scenario string) {
 }
 
 // addPhases takes the audit sample and the cold calls.
-func (c *collector) addPhases(in Input) error {
+func (c *Collection) addPhases(in Input) error {
 	byName := map[string]*laneState{}
 	for _, l := range c.lanes {
 		byName[l.lane.Name] = l
@@ -234,7 +302,7 @@ func (c *collector) addPhases(in Input) error {
 	return nil
 }
 
-func (c *collector) each(seq iter.Seq2[*snapshot.Outcome, error], byName map[string]*laneState, f func(*laneState, *snapshot.Outcome) error) error {
+func (c *Collection) each(seq iter.Seq2[*snapshot.Outcome, error], byName map[string]*laneState, f func(*laneState, *snapshot.Outcome) error) error {
 	if seq == nil {
 		return nil
 	}

@@ -45,12 +45,12 @@ func (w *warner) add(code, backend, scenario, format string, args ...any) {
 
 // warnings collects what the reader of the scorecard must know. Findings that are the
 // same for all backends of a scenario are given once, without a backend.
-func (c *collector) warnings(in Input, results []*laneResult, card *Scorecard) []Warning {
+func (c *Collection) warnings(results []*laneResult, card *Scorecard) []Warning {
 	w := &warner{out: []Warning{}}
-	if in.Run.Partial {
+	if card.Run.Partial {
 		w.add(WarnPartial, "", "", "the run was interrupted: this is the score of the part that ran")
 	}
-	if !in.Dataset.Intact {
+	if !card.Dataset.Intact {
 		w.add(WarnNotIntact, "", "", "the data set is not intact: a digest or a ledger does not hold (q6 is 0)")
 	}
 	c.profileWarnings(w, card)
@@ -63,7 +63,7 @@ func (c *collector) warnings(in Input, results []*laneResult, card *Scorecard) [
 	return w.out
 }
 
-func (c *collector) profileWarnings(w *warner, card *Scorecard) {
+func (c *Collection) profileWarnings(w *warner, card *Scorecard) {
 	p := c.profile
 	if p.Prices == nil && p.Weights.Cost > 0 {
 		w.add(WarnNoPrices, "", "", "no price book: cost is NA, and so is the total")
@@ -195,7 +195,7 @@ func (res *laneResult) warnShare(w *warner, category string, cat *Category) {
 }
 
 // coverage warns of lanes that were offered different decisions.
-func (c *collector) coverage(w *warner) {
+func (c *Collection) coverage(w *warner) {
 	for _, l := range c.lanes {
 		n := int64(0)
 		for _, t := range l.tallies {

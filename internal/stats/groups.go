@@ -148,6 +148,17 @@ type Frame struct {
 	// Hists holds a histogram for each group; nil in a fine frame of hashed groups, where
 	// histograms are known for coarse groups only.
 	Hists []*Histogram
+	// used lists the columns with something in them: the others need no arithmetic.
+	used []int
+}
+
+func (f *Frame) index() *Frame {
+	for c := range f.Cols {
+		if f.Filled(c) > 0 {
+			f.used = append(f.used, c)
+		}
+	}
+	return f
 }
 
 // Align lays tables out over common groups. While all clusters of all tables together
@@ -213,7 +224,7 @@ func exactFrame(t *Groups, index map[uint64]int) *Frame {
 		}
 		f.Hists[g] = &t.hists[s]
 	}
-	return f
+	return f.index()
 }
 
 func hashedFrames(t *Groups) (fine, coarse *Frame) {
@@ -239,7 +250,7 @@ func hashedFrames(t *Groups) (fine, coarse *Frame) {
 		}
 		coarse.Hists[g] = &t.hists[g]
 	}
-	return fine, coarse
+	return fine.index(), coarse.index()
 }
 
 // Filled returns the number of groups with something in column c: the number of
@@ -334,10 +345,11 @@ func Dot(a, b []float64) float64 {
 	return (s0 + s1) + (s2 + s3)
 }
 
-// Resample returns the sum of every column when group g counts counts[g] times.
+// Resample sets sums to those of every column when group g counts counts[g] times.
 func (f *Frame) Resample(counts, sums []float64) {
-	for c, col := range f.Cols {
-		sums[c] = Dot(counts, col)
+	clear(sums)
+	for _, c := range f.used {
+		sums[c] = Dot(counts, f.Cols[c])
 	}
 }
 
