@@ -267,8 +267,10 @@ func TestInvalidUTF8IsReplacedAndSaidSo(t *testing.T) {
 func TestRowsAreRefused(t *testing.T) {
 	schema, _ := decision.NewSchema(decision.Field{Name: "x", Type: decision.Int})
 	bad := map[string]func(*snapshot.Snapshot){
-		"invalid":         func(s *snapshot.Snapshot) { s.KeepProb = 0 },
-		"attribute type":  func(s *snapshot.Snapshot) { s.Attrs = decision.Attrs{Schema: schema, Values: []decision.Value{decision.StringValue("1")}} },
+		"invalid": func(s *snapshot.Snapshot) { s.KeepProb = 0 },
+		"attribute type": func(s *snapshot.Snapshot) {
+			s.Attrs = decision.Attrs{Schema: schema, Values: []decision.Value{decision.StringValue("1")}}
+		},
 		"attribute count": func(s *snapshot.Snapshot) { s.Attrs = decision.Attrs{Values: []decision.Value{decision.IntValue(1)}} },
 		"too large":       func(s *snapshot.Snapshot) { s.Input = make([]byte, maxRowBytes+1) },
 	}
