@@ -1,0 +1,251 @@
+package datasets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/clefbench/clefbench/snapshot"
+	"github.com/clefbench/clefbench/snapshot/arrowfile"
+)
+
+// ArtefactDir is the directory of strategy files by content hash, inside a data set.
+const ArtefactDir = "artefacts"
+
+// Finding is something that [Verify] saw. A note does not make a data set unsound.
+type Finding struct {
+	Path string `json:"path"`
+	Text string `json:"text"`
+	Note bool   `json:"note"`
+	// Err is what the finding rests on; nil where there is no error value.
+	Err error `json:"-"`
+}
+
+// Verification is the result of [Verify].
+type Verification struct {
+	Path      string          `json:"path"`
+	Segments  int             `json:"segments"`
+	Labels    int             `json:"labels"`
+	Artefacts int             `json:"artefacts"`
+	Rows      int64           `json:"rows"`
+	Ledger    snapshot.Ledger `json:"ledger"`
+	Findings  []Finding       `json:"findings"`
+}
+
+// Err returns nil when everything was verified, else an error that wraps
+// arrowfile.ErrCorrupt and names the first finding.
+func (v *Verification) Err() error {
+	n, first := 0, ""
+	for _, f := range v.Findings {
+		if f.Note {
+			continue
+		}
+		if n++; n == 1 {
+			first = f.Path + ": " + f.Text
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%w: %s", arrowfile.ErrCorrupt, first)
+	}
+	return fmt.Errorf("%w: %s, and %d more", arrowfile.ErrCorrupt, first, n-1)
+}
+
+func (v *Verification) add(path string, err error) {
+	v.Findings = append(v.Findings, Finding{Path: path, Text: strings.TrimPrefix(err.Error(), path+": "), Err: err})
+}
+
+func (v *Verification) fault(path, format string, args ...any) {
+	v.Findings = append(v.Findings, Finding{Path: path, Text: fmt.Sprintf(format, args...)})
+}
+
+func (v *Verification) note(path, format string, args ...any) {
+	v.Findings = append(v.Findings, Finding{Path: path, Text: fmt.Sprintf(format, args...), Note: true})
+}
+
+// Verify checks a data set's directory, or one file: every digest, every row, every
+// ledger and that the ledgers sum up to what the recorder counted, that no segment is
+// missing inside a boot, that each label stands beside its decision, that each artefact
+// has the content that its name says, and dataset.yaml. Findings are data; the error is
+// for a path that cannot be looked at, and wraps [ErrEmpty] where there is nothing to
+// verify.
+func Verify(path string) (*Verification, error) {
+	v := &Verification{Path: path}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		v.file(path)
+		return v, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, err
+	}
+	var segments []segment
+	for _, e := range entries {
+		name := filepath.Join(path, e.Name())
+		switch {
+		case e.IsDir() || e.Name()[0] == '.':
+		case strings.HasSuffix(e.Name(), arrowfile.OpenExt):
+			v.fault(name, "not sealed, so it cannot be verified: its writer still runs, or was killed")
+		case strings.HasSuffix(e.Name(), labelExt):
+			v.orphan(name, entries)
+		case segmentLike(e.Name()):
+			switch meta := v.file(name); {
+			case meta == nil:
+			case meta.Kind != arrowfile.KindSnapshot:
+				v.fault(name, "it holds %ss and has no place in a data set", meta.Kind)
+			default:
+				segments = append(segments, segment{path: name, meta: *meta})
+			}
+		}
+	}
+	if v.Segments == 0 && len(v.Findings) == 0 {
+		return nil, fmt.Errorf("%w: no segment in %s", ErrEmpty, path)
+	}
+	for i := range segments {
+		v.labels(&segments[i])
+	}
+	v.boots(segments)
+	v.artefacts(filepath.Join(path, ArtefactDir))
+	if _, _, err := readManifest(path); err != nil {
+		v.add(filepath.Join(path, ManifestName), err)
+	}
+	return v, nil
+}
+
+// file verifies one sealed file by itself; nil when nothing can be said about it.
+func (v *Verification) file(path string) *arrowfile.Meta {
+	r, err := arrowfile.Verify(path)
+	v.Segments++
+	if err != nil {
+		v.add(path, err)
+		return nil
+	}
+	v.Rows += r.Rows
+	v.Ledger.Add(r.Meta.Ledger)
+	return &r.Meta
+}
+
+// orphan reports a label file whose segment is gone.
+func (v *Verification) orphan(path string, entries []os.DirEntry) {
+	want := strings.TrimSuffix(filepath.Base(path), labelExt) + arrowfile.Ext
+	if !slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.TrimSuffix(e.Name(), arrowfile.OpenExt) == want }) {
+		v.fault(path, "labels of a segment that is not there")
+	}
+}
+
+// labels verifies a segment's label file, each label against its row.
+func (v *Verification) labels(s *segment) {
+	path := s.labelPath()
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	v.Labels++
+	if _, err := arrowfile.Verify(path); err != nil {
+		v.add(path, err)
+		return
+	}
+	if err := s.openLabels(); err != nil {
+		v.add(path, err)
+		return
+	}
+	for _, err := range s.pairs() {
+		if err != nil {
+			v.add(path, err)
+			return
+		}
+	}
+}
+
+// boots checks the sequence of each recorder's segments and the sum of their ledgers.
+func (v *Verification) boots(segments []segment) {
+	for len(segments) > 0 {
+		first := segments[0].meta
+		n := 1
+		for n < len(segments) && segments[n].meta.Host == first.Host && segments[n].meta.Boot == first.Boot {
+			n++
+		}
+		v.boot(segments[:n])
+		segments = segments[n:]
+	}
+}
+
+func (v *Verification) boot(segments []segment) {
+	whole := true
+	var sum snapshot.Ledger
+	for i := range segments {
+		m := segments[i].meta
+		sum.Add(m.Ledger)
+		if i > 0 {
+			if before := segments[i-1].meta.Sequence; m.Sequence != before+1 {
+				whole = false
+				v.fault(segments[i].path, "segments %d to %d of this recorder are missing before it, or cannot be read", before+1, m.Sequence-1)
+			}
+		}
+	}
+	if n := segments[0].meta.Sequence; n > firstSequence {
+		whole = false
+		v.note(segments[0].path, "segments %d to %d of this recorder are not here (retention, or another directory)", firstSequence, n-1)
+	}
+	last := segments[len(segments)-1]
+	switch total := last.meta.Total; {
+	case total == nil:
+		v.note(last.path, "the recorder's last segment is not here, or it was not closed in order: what came after is unknown")
+	case total.Check() != nil:
+		v.add(last.path, total.Check())
+	case whole && !sameLedger(sum, *total):
+		v.fault(last.path, "the segments' ledgers sum up to %s, the recorder counted %s", ledgerText(sum), ledgerText(*total))
+	}
+}
+
+// firstSequence is the sequence number of a recorder's first segment.
+const firstSequence = 1
+
+func sameLedger(a, b snapshot.Ledger) bool { return ledgerText(a) == ledgerText(b) }
+
+// ledgerText prints a ledger with its reasons in order, and without those that count 0.
+func ledgerText(l snapshot.Ledger) string {
+	s := fmt.Sprintf("offered %d, written %d, sampled out %d", l.Offered, l.Written, l.SampledOut)
+	var reasons []string
+	for r, n := range l.Dropped {
+		if n > 0 {
+			reasons = append(reasons, fmt.Sprintf("dropped %d (%s)", n, r))
+		}
+	}
+	slices.Sort(reasons)
+	return strings.Join(append([]string{s}, reasons...), ", ")
+}
+
+// artefacts checks that each file's name is the SHA-256 of its content.
+func (v *Verification) artefacts(dir string) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		v.add(dir, err)
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if e.IsDir() {
+			continue
+		}
+		v.Artefacts++
+		switch sum, err := fileDigest(path); {
+		case err != nil:
+			v.add(path, err)
+		case sum != e.Name():
+			v.fault(path, "its content has the SHA-256 %s", sum)
+		}
+	}
+}
