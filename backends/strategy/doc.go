@@ -12,5 +12,6 @@
 // the fallback action, or, without one, an outcome that says so; never a silent default.
 //
 // The deadline is checked after the model has answered: an in-process model is not
-// interrupted. The package loads no model file and knows no kind of model.
+// interrupted, and one that overran is asked once more before that counts. The package
+// loads no model file and knows no kind of model.
 package strategy

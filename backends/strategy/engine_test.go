@@ -41,15 +41,20 @@ type fakeModel struct {
 	sleep  time.Duration
 	calls  atomic.Int32
 	closed int
+	// stall delays the first call only.
+	stall   time.Duration
+	network bool
 }
 
 func (m *fakeModel) Info() decision.Info {
 	return decision.Info{Name: "logit", Kind: "model", Attributes: []string{"amount", "income"},
-		Artefact: decision.Artefact{StrategyVersion: "m1"}, Capabilities: decision.Capabilities{Deterministic: true, Confidence: true}}
+		Artefact: decision.Artefact{StrategyVersion: "m1"}, Capabilities: decision.Capabilities{Deterministic: true, Confidence: true, Network: m.network}}
 }
 func (m *fakeModel) Close(context.Context) error { m.closed++; return nil }
 func (m *fakeModel) Decide(_ context.Context, req *decision.Request, out *decision.Response) error {
-	m.calls.Add(1)
+	if m.calls.Add(1) == 1 {
+		time.Sleep(m.stall)
+	}
 	time.Sleep(m.sleep)
 	if m.err != nil {
 		return m.err
@@ -180,6 +185,18 @@ func TestModelFails(t *testing.T) {
 				t.Errorf("%+v", d)
 			}
 		})
+	}
+}
+
+// A call that the scheduler held up is not a slow model; a network's delay is.
+func TestAStallIsNoTimeout(t *testing.T) {
+	for _, network := range []bool{false, true} {
+		m := &fakeModel{answer: sure("x", 0.9), stall: 40 * time.Millisecond, network: network}
+		e := compile(t, "strategy: s\nrules: []\nfallback: {model: m.json, timeout_ms: 20}\n", m)
+		d, out := decide(t, e, nil)
+		if timedOut := d.Status == decision.Timeout; timedOut != network || out.Stages.Model.V < 40*time.Millisecond {
+			t.Errorf("network %v: %+v in %v", network, d, out.Stages.Model.V)
+		}
 	}
 }
 

@@ -57,23 +57,38 @@ func (s *state) answer() *decision.Decision {
 // ask calls the model. Its time is measured around the call and held to the file's
 // timeout afterwards; the model is told the deadline, so that a remote one can give up
 // in time.
+//
+// An in-process model that overran is asked once more, and only two overruns count:
+// under load the scheduler can hold up a call of 100 ns for more than 15 ms, and an
+// answer that depends on that could not be replayed. The time of both calls is
+// reported.
 func (s *state) ask() {
-	limit := s.engine.file.fallback.timeout
+	e := s.engine
+	limit := e.file.fallback.timeout
 	if s.req.Deadline == 0 || s.req.Deadline > limit {
 		s.req.Deadline = limit
 	}
-	start := time.Now()
-	err := s.engine.model.Decide(s.ctx, &s.req, &s.resp)
-	s.took = time.Since(start)
+	took, err := s.call()
+	if c := &e.info.Capabilities; err == nil && took > limit && c.Deterministic && !c.Network {
+		took, err = s.call()
+	}
 	switch {
 	case err != nil:
 		s.fail(decision.Error, CodeModelError, err.Error())
-	case s.took > limit:
-		s.fail(decision.Timeout, CodeModelTimeout, fmt.Sprintf("model %s took longer than %v", s.engine.modelName, limit))
+	case took > limit:
+		s.fail(decision.Timeout, CodeModelTimeout, fmt.Sprintf("model %s took longer than %v", e.modelName, limit))
 	case len(s.resp.Decisions) != len(s.req.Questions):
 		s.fail(decision.Error, decision.CodeBadResponse,
-			fmt.Sprintf("model %s gave %d decisions for %d questions", s.engine.modelName, len(s.resp.Decisions), len(s.req.Questions)))
+			fmt.Sprintf("model %s gave %d decisions for %d questions", e.modelName, len(s.resp.Decisions), len(s.req.Questions)))
 	}
+}
+
+func (s *state) call() (time.Duration, error) {
+	start := time.Now()
+	err := s.engine.model.Decide(s.ctx, &s.req, &s.resp)
+	took := time.Since(start)
+	s.took += took
+	return took, err
 }
 
 func (s *state) fail(status decision.Status, code, text string) {
