@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clefbench/clefbench/datasets"
+)
+
+func (a *app) datasetsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "datasets",
+		Short: "List, describe and verify data sets",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		a.datasetCommand("list [DIR]", "List the data sets below a directory", cobra.MaximumNArgs(1), a.listDatasets),
+		a.datasetCommand("describe DATASET...", "Describe a data set: counts, scenarios, labels, ledger", cobra.MinimumNArgs(1), a.describeDataset),
+		a.datasetCommand("verify DATASET...", "Check every digest and every ledger", cobra.MinimumNArgs(1), a.verifyDataset),
+	)
+	return cmd
+}
+
+func (a *app) datasetCommand(use, short string, args cobra.PositionalArgs, do func(args []string, asJSON bool) error) *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if format != "text" && format != "json" {
+				return fail(exitUsage, "formats: text, json", "unknown format %q", format)
+			}
+			return do(args, format == "json")
+		},
+	}
+	cmd.Flags().StringVarP(&format, "format", "f", "text", "text or json")
+	return cmd
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func (a *app) listDatasets(args []string, asJSON bool) error {
+	root := "."
+	if len(args) == 1 {
+		root = args[0]
+	}
+	list, err := datasets.List(root)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(a.stdout, list)
+	}
+	for _, d := range list {
+		fmt.Fprintf(a.stdout, "%s\t%d segments\t%d bytes\n", d.Path, d.Segments, d.Bytes)
+	}
+	return nil
+}
+
+func (a *app) describeDataset(args []string, asJSON bool) error {
+	info, err := datasets.Describe(args...)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return writeJSON(a.stdout, info)
+	}
+	return a.describe(info)
+}
+
+// describe prints what a person asks first: how much, of what, from when, and whether
+// it is all there.
+func (a *app) describe(info *datasets.Info) error {
+	var b strings.Builder
+	if info.Name != "" {
+		fmt.Fprintf(&b, "name        %s\n", info.Name)
+	}
+	fmt.Fprintf(&b, "snapshots   %d in %d requests, %d labelled\n", info.Snapshots, info.Requests, info.Labelled)
+	fmt.Fprintf(&b, "time        %s to %s\n", info.From.Format(time.RFC3339), info.To.Format(time.RFC3339))
+	fmt.Fprintf(&b, "ledger      offered %d = written %d + sampled out %d + dropped %d\n",
+		info.Ledger.Offered, info.Ledger.Written, info.Ledger.SampledOut, info.Ledger.DroppedTotal())
+	fmt.Fprintf(&b, "digest      %s\n", info.Digest)
+	for _, s := range info.Scenarios {
+		fmt.Fprintf(&b, "scenario    %s: %d snapshots, %d labelled, actions %s\n", s.Name, s.Snapshots, s.Labelled, countsOf(s.Actions))
+	}
+	for _, s := range info.Strategies {
+		fmt.Fprintf(&b, "decided by  %s %s: %d snapshots\n", s.Backend, s.Version, s.Snapshots)
+	}
+	for _, at := range info.Attributes {
+		fmt.Fprintf(&b, "attribute   %s %s: %d values\n", at.Name, at.Type, at.Values)
+	}
+	for _, s := range info.Segments {
+		fmt.Fprintf(&b, "segment     %s: %d rows\n", s.Path, s.Rows)
+	}
+	for _, w := range info.Warnings {
+		fmt.Fprintf(&b, "warning     %s\n", w.Text)
+	}
+	_, err := io.WriteString(a.stdout, b.String())
+	return err
+}
+
+func countsOf(m map[string]int64) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		parts = append(parts, fmt.Sprintf("%s %d", name, m[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// verifyDataset verifies each path; the first that fails decides the exit code, after
+// all were looked at.
+func (a *app) verifyDataset(args []string, asJSON bool) error {
+	var failed error
+	for _, path := range args {
+		v, err := datasets.Verify(path)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			err = writeJSON(a.stdout, v)
+		} else {
+			err = a.verification(v)
+		}
+		if err != nil {
+			return err
+		}
+		if err := v.Err(); err != nil && failed == nil {
+			failed = &failure{exitData, err, ""}
+		}
+	}
+	return failed
+}
+
+func (a *app) verification(v *datasets.Verification) error {
+	var b strings.Builder
+	for _, f := range v.Findings {
+		kind := "damaged"
+		if f.Note {
+			kind = "note"
+		}
+		fmt.Fprintf(&b, "%s: %s: %s\n", f.Path, kind, f.Text)
+	}
+	result := "every digest and every ledger verified"
+	if v.Err() != nil {
+		result = "NOT verified"
+	}
+	fmt.Fprintf(&b, "%s: %s: %d segments, %d label files, %d artefacts, %d rows\n",
+		v.Path, result, v.Segments, v.Labels, v.Artefacts, v.Rows)
+	_, err := io.WriteString(a.stdout, b.String())
+	return err
+}

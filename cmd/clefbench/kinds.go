@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/clefbench/clefbench/backends"
+	"github.com/clefbench/clefbench/backends/flash"
+	"github.com/clefbench/clefbench/backends/model"
+	"github.com/clefbench/clefbench/backends/remote"
+	"github.com/clefbench/clefbench/backends/rules"
+	"github.com/clefbench/clefbench/backends/strategy"
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/replay"
+)
+
+// kinds is the list of engines that this program holds.
+func kinds() map[string]backends.Kind {
+	return map[string]backends.Kind{
+		"rules": {File: "rules.yaml", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
+			return rules.Compile(s.Path, s.Data, s.Schema)
+		}},
+		"strategy": {File: "strategy.yaml", Open: openStrategy},
+		"flash": {File: "flash.cfb", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
+			return flash.Open(s.Path, s.Data)
+		}},
+		"model": {File: "model.json", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
+			return model.Compile(s.Path, s.Data)
+		}},
+		"decide": {Open: openDecide},
+	}
+}
+
+func kindNames() string {
+	return strings.Join(append(slices.Sorted(maps.Keys(kinds())), replay.RecordedKind), ", ")
+}
+
+// openStrategy also opens the model that the strategy falls back to, which stands
+// beside it.
+func openStrategy(_ context.Context, s backends.Source) (decision.Backend, error) {
+	name, err := strategy.ModelOf(s.Path, s.Data)
+	if err != nil {
+		return nil, err
+	}
+	var m decision.Backend
+	if name != "" {
+		path := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(name))
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: fallback model: %w", s.Path, err)
+		}
+		if m, err = model.Compile(path, data); err != nil {
+			return nil, err
+		}
+	}
+	return strategy.Compile(s.Path, s.Data, s.Schema, m)
+}
+
+func openDecide(_ context.Context, s backends.Source) (decision.Backend, error) {
+	opts, err := remote.ParseOptions(s.Name, s.Target, s.Options)
+	if err != nil {
+		return nil, err
+	}
+	return remote.NewClient(opts)
+}
+
+// backendError gives an error of opening a backend its exit code.
+func backendError(s backends.Spec, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail(exitUsage, "the path is relative to the working directory", "backend %s: %w", s.Name, err)
+	case errors.Is(err, flash.ErrCorrupt):
+		return err
+	}
+	if code, hint := classify(err); code == exitUsage {
+		return usage(err, hint)
+	}
+	return usage(fmt.Errorf("backend %s: %w", s.Name, err), "kinds: "+kindNames())
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"clefbench": main})
+}
+
+// The command's behaviour stands in scripts: testdata/script/*.txtar.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"exits":   exits,
+			"corrupt": corrupt,
+		},
+	})
+}
+
+// exits CODE COMMAND... runs a command and checks its exit code; testscript's own exec
+// knows only zero and not zero. What it printed is there for stdout and stderr.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	code := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if want := args[0]; want != strconv.Itoa(code) {
+		ts.Fatalf("exit code %d, want %s", code, want)
+	}
+}
+
+// corrupt FILE flips a bit in the middle of a file.
+func corrupt(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		matches, err := filepath.Glob(ts.MkAbs(name))
+		ts.Check(err)
+		if len(matches) == 0 {
+			ts.Fatalf("no file %s", name)
+		}
+		data, err := os.ReadFile(matches[0])
+		ts.Check(err)
+		data[len(data)/2] ^= 4
+		ts.Check(os.WriteFile(matches[0], data, 0o666))
+	}
+}
+
+// jsonNames lists the JSON field names of a struct.
+func jsonNames(v any) []string {
+	var out []string
+	t := reflect.TypeOf(v)
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		out = append(out, name)
+	}
+	return out
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/snapshot"
+	"github.com/clefbench/clefbench/snapshot/arrowfile"
+)
+
+// maxLine bounds a JSON line: 16 MiB.
+const maxLine = 16 << 20
+
+// defaultBatch is the number of rows a batch; within 1 % of the best size measured.
+const defaultBatch = 8192
+
+// entityKeyVar names the environment variable with the key that hashes entities.
+const entityKeyVar = "CLEFBENCH_ENTITY_KEY"
+
+type recordFlags struct {
+	out     string
+	ack     bool
+	skipBad bool
+	batch   int
+	every   time.Duration
+	fsync   string
+	attrs   []string
+}
+
+func (a *app) recordCommand() *cobra.Command {
+	var f recordFlags
+	cmd := &cobra.Command{
+		Use:   "record -o DIR < decisions.jsonl",
+		Short: "Record decisions from JSON lines on stdin into segments",
+		Long: `Record reads one decision a line from stdin and writes zstd-compressed Arrow
+segments into a directory. Everything below the watermark that --ack prints is there
+after a crash: 'clefbench datasets verify' and every reader recover it.
+
+A line needs "scenario" and "action" (or "status"); "candidates", "attrs", "ts", "id",
+"entity", "latency_ns", "confidence", "reason", "rule_id", "propensity" and "keep_prob"
+are the fields that replay and scoring gain most from. docs/formats/record.md has all.
+Entities are hashed under the key in ` + entityKeyVar + `.`,
+		Example: `  echo '{"scenario":"edge","action":"allow","candidates":["allow","block"],"attrs":{"path":"/"}}' |
+    clefbench record -o snapshots
+  clefbench record -o snapshots --ack --fsync batch < decisions.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.record(cmd.Context(), &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVarP(&f.out, "output", "o", "", "directory for the segments (required)")
+	fl.BoolVar(&f.ack, "ack", false, "print 'acked N' on stderr as the watermark moves")
+	fl.BoolVar(&f.skipBad, "skip-bad", false, "count and skip lines that cannot be read, instead of stopping")
+	fl.IntVar(&f.batch, "batch", defaultBatch, "rows a batch")
+	fl.DurationVar(&f.every, "flush-interval", time.Second, "longest time a row waits for its batch")
+	fl.StringVar(&f.fsync, "fsync", "interval", "never, interval or batch: when files are synced to disk")
+	fl.StringArrayVar(&f.attrs, "attr", nil, "declare an attribute as name:type (bool, int, double, string)")
+	return cmd
+}
+
+// record is the loop of the command: lines in, rows out, a flush when a batch is full
+// or old. It never drops a row: stdin waits.
+func (a *app) record(ctx context.Context, f *recordFlags) error {
+	if f.out == "" {
+		return fail(exitUsage, "clefbench record -o DIR < decisions.jsonl", "record needs -o DIR")
+	}
+	reader, err := a.newLineReader(f.attrs)
+	if err != nil {
+		return err
+	}
+	sync, err := arrowfile.ParseSync(f.fsync)
+	if err != nil {
+		return usage(err, "")
+	}
+	if f.batch < 1 || f.every <= 0 {
+		return fail(exitUsage, "", "--batch and --flush-interval must be positive")
+	}
+	w, err := arrowfile.Create(f.out, arrowfile.Options{BatchRows: f.batch, Sync: sync})
+	if err != nil {
+		return err
+	}
+	rec := &recording{app: a, flags: f, reader: reader, w: w}
+	err = rec.loop(ctx)
+	return errors.Join(err, rec.close())
+}
+
+func (a *app) newLineReader(attrs []string) (*lineReader, error) {
+	key, _ := a.lookupEnv(entityKeyVar)
+	r := &lineReader{declared: map[string]decision.Type{}, now: time.Now, key: []byte(key)}
+	for _, spec := range attrs {
+		name, typ, ok := strings.Cut(spec, ":")
+		t, err := decision.ParseType(typ)
+		if !ok || err != nil || name == "" {
+			return nil, fail(exitUsage, "as in --attr metrics.requests:int", "--attr %q is not name:type", spec)
+		}
+		r.declared[name] = t
+	}
+	if len(r.key) == 0 {
+		// Without a key the hash could be reversed by trying names; a random one keeps the
+		// clusters of this recording and nothing else.
+		r.key = make([]byte, 32)
+		rand.Read(r.key)
+	}
+	return r, nil
+}
+
+// recording is one run of the command.
+type recording struct {
+	*app
+	flags  *recordFlags
+	reader *lineReader
+	w      *arrowfile.Writer
+	row    snapshot.Snapshot
+	total  snapshot.Ledger
+	lost   snapshot.Ledger
+	fresh  int // rows since the last flush
+	acked  uint64
+}
+
+type inputLine struct {
+	text []byte
+	err  error
+}
+
+func (r *recording) loop(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := scanLines(ctx, bufio.NewReaderSize(r.stdin, 1<<16))
+	tick := time.NewTicker(r.flags.every)
+	defer tick.Stop()
+	for n := 1; ; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			if err := r.flush(); err != nil {
+				return err
+			}
+		case l, ok := <-lines:
+			if !ok {
+				return nil
+			}
+			if err := r.line(l, n); err != nil {
+				return err
+			}
+			n++
+		}
+	}
+}
+
+// line takes one input line, whose number is n.
+func (r *recording) line(l inputLine, n int) error {
+	if l.err != nil {
+		return fail(exitData, "", "stdin:%d: %w", n, l.err)
+	}
+	if len(bytes.TrimSpace(l.text)) == 0 {
+		return nil // a blank line offers no decision
+	}
+	r.total.Offered++
+	if err := r.reader.read(l.text, &r.row); err != nil {
+		r.total.Drop("bad-line", 1)
+		r.lost.Drop("bad-line", 1)
+		r.lost.Offered++
+		if r.flags.skipBad {
+			fmt.Fprintf(r.stderr, "clefbench: stdin:%d: %v (skipped)\n", n, err)
+			return nil
+		}
+		return fail(exitData, "earlier lines are recorded; --skip-bad counts bad lines and goes on", "stdin:%d: %w", n, err)
+	}
+	if err := r.w.Append(&r.row); err != nil {
+		return fmt.Errorf("stdin:%d: %w", n, err)
+	}
+	r.total.Written++
+	if r.fresh++; r.fresh >= r.flags.batch {
+		return r.flush()
+	}
+	return nil
+}
+
+func (r *recording) flush() error {
+	if r.fresh == 0 {
+		return nil
+	}
+	if err := r.w.Flush(r.lost); err != nil {
+		return err
+	}
+	r.lost, r.fresh = snapshot.Ledger{}, 0
+	r.ack()
+	return nil
+}
+
+func (r *recording) ack() {
+	if n := r.w.Watermark(); r.flags.ack && n > r.acked {
+		r.acked = n
+		fmt.Fprintf(r.stderr, "acked %d\n", n)
+	}
+}
+
+func (r *recording) close() error {
+	err := r.w.Close(r.lost, r.total)
+	if err != nil {
+		return err
+	}
+	r.ack()
+	if !r.quiet {
+		fmt.Fprintf(r.stderr, "recorded %d of %d decisions\n", r.total.Written, r.total.Offered)
+	}
+	return r.total.Check()
+}
+
+// scanLines reads lines in the background, so that a slow source does not hold back
+// the flush of what is there.
+func scanLines(ctx context.Context, in *bufio.Reader) <-chan inputLine {
+	out := make(chan inputLine, 256)
+	go func() {
+		defer close(out)
+		sc := bufio.NewScanner(in)
+		sc.Buffer(make([]byte, 1<<16), maxLine)
+		for sc.Scan() {
+			select {
+			case out <- inputLine{text: append([]byte(nil), sc.Bytes()...)}:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err := sc.Err(); err != nil {
+			select {
+			case out <- inputLine{err: err}:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out
+}
