@@ -257,7 +257,6 @@ func (d *Dataset) unite() error {
 // digests of segments and label files, each with its name, then the manifests.
 func (d *Dataset) manifests() error {
 	h := sha256.New()
-	var dirs []string
 	for _, s := range d.segments {
 		digest := s.meta.Digest
 		if digest == "" { // unsealed
@@ -274,11 +273,8 @@ func (d *Dataset) manifests() error {
 			}
 			fmt.Fprintf(h, "%s labels %s\n", s.name(), sum)
 		}
-		if dir := filepath.Dir(s.path); !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
 	}
-	for _, dir := range dirs {
+	for _, dir := range d.dirs() {
 		m, data, err := readManifest(dir)
 		if err != nil {
 			return err
@@ -293,6 +289,17 @@ func (d *Dataset) manifests() error {
 	}
 	d.digest = hex.EncodeToString(h.Sum(nil))
 	return nil
+}
+
+// dirs returns the directories of the segments, each once.
+func (d *Dataset) dirs() []string {
+	var dirs []string
+	for _, s := range d.segments {
+		if dir := filepath.Dir(s.path); !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
 }
 
 // merge takes over another directory's manifest. Two that disagree about a scenario's
