@@ -63,6 +63,19 @@ type tick struct {
 	X, Y  float64
 	Label string
 	Class string
+	// Anchor keeps the labels at the ends of an axis within the picture.
+	Anchor string
+}
+
+// anchor is the text-anchor of the i-th of n labels.
+func anchor(i, n int) string {
+	switch i {
+	case 0:
+		return "start"
+	case n - 1:
+		return "end"
+	}
+	return "middle"
 }
 
 // barValue is what a bar shows: an estimate on a scale that ends at full.
@@ -70,6 +83,9 @@ type barValue struct {
 	name     string
 	estimate scoring.Estimate
 }
+
+// known says whether there is a bar to draw.
+func (v barValue) known() bool { return v.estimate.NA == "" && !math.IsNaN(float64(v.estimate.Value)) }
 
 // newBarChart draws bars on a scale from 0 to full.
 func newBarChart(id, title string, values []barValue, full float64, format func(float64) string) barChart {
@@ -81,10 +97,8 @@ func newBarChart(id, title string, values []barValue, full float64, format func(
 		b := bar{Class: series(i), Label: shorten(clean(v.name), labelWidth), Full: clean(v.name)}
 		b.TextY = barTop + barRow*float64(i) + 13
 		b.Y, b.Mid = b.TextY+5, b.TextY+11
-		value := float64(v.estimate.Value)
-		if v.estimate.NA != "" || math.IsNaN(value) {
-			b.Missing, b.Value = true, na
-		} else {
+		if b.Missing, b.Value = !v.known(), na; v.known() {
+			value := float64(v.estimate.Value)
 			b.Value, b.Width = format(value), at(value)-barLeft
 			lo, hi := float64(v.estimate.Lo), float64(v.estimate.Hi)
 			if b.Whisker = !math.IsNaN(lo) && !math.IsNaN(hi); b.Whisker {
@@ -95,7 +109,7 @@ func newBarChart(id, title string, values []barValue, full float64, format func(
 		c.Bars = append(c.Bars, b)
 	}
 	for i := 0; i <= 4; i++ {
-		c.Ticks = append(c.Ticks, tick{X: at(full * float64(i) / 4), Label: strconv.Itoa(25 * i)})
+		c.Ticks = append(c.Ticks, tick{X: at(full * float64(i) / 4), Label: strconv.Itoa(25 * i), Anchor: anchor(i, 5)})
 	}
 	c.Desc = "Bars with 95% intervals: " + strings.Join(said, ", ") + "."
 	return c
@@ -131,7 +145,7 @@ type cdfMark struct {
 type cdfSource struct {
 	index int
 	name  string
-	score *scoring.Score
+	score *scoring.Result
 }
 
 // newCDFChart draws the share of offered decisions that were answered within a time, so
@@ -173,7 +187,10 @@ func newCDFChart(id, title string, sources []cdfSource) (cdfChart, bool) {
 func (c *cdfChart) axes(lo, hi float64, x func(float64) float64) {
 	step := math.Ceil((hi - lo) / 7)
 	for d := lo; d <= hi; d++ {
-		t := tick{X: x(math.Pow(10, d))}
+		t := tick{X: x(math.Pow(10, d)), Anchor: "middle"}
+		if d == hi {
+			t.Anchor = "end"
+		}
 		if math.Mod(d-lo, step) == 0 {
 			t.Label = decadeLabel(int(d))
 		}
@@ -218,7 +235,7 @@ func decadeLabel(d int) string {
 func cdfY(share float64) float64 { return cdfBottom - (cdfBottom-cdfTop)*share }
 
 // cdfSteps is the path of the distribution; steps that are too small to see are left out.
-func cdfSteps(s *scoring.Score, x func(float64) float64) string {
+func cdfSteps(s *scoring.Result, x func(float64) float64) string {
 	var sum float64
 	for _, b := range s.Distribution {
 		sum += positive(b.Weight)

@@ -96,10 +96,10 @@ func (l lane) counts(offered, timeouts int64) scoring.Counts {
 	return c
 }
 
-func (l lane) score(accuracy, half, right float64, c scoring.Counts) scoring.Score {
+func (l lane) score(accuracy, half, right float64, c scoring.Counts) scoring.Result {
 	total := 0.4*accuracy + 0.25*l.latency + 0.15*l.cost + 0.2*l.audit
 	z := l.sigma
-	return scoring.Score{
+	return scoring.Result{
 		Eligible: true, Total: around(total, half*0.6),
 		Categories: scoring.Categories{
 			Accuracy: scoring.Category{Estimate: around(accuracy, half), Evidence: "L1 labels, all decisions labelled", Terms: []scoring.Term{
@@ -132,14 +132,14 @@ func (l lane) backend() scoring.BackendScore {
 	}
 	mean, right = mean/float64(offered), right/float64(offered)
 	b := scoring.BackendScore{Name: l.name, Kind: l.kind, Worst: "fraud", Scenarios: map[string]scoring.ScenarioScore{}}
-	b.Score = l.score(mean, 1.9, right, l.counts(offered, l.timeouts))
+	b.Result = l.score(mean, 1.9, right, l.counts(offered, l.timeouts))
 	for i, s := range demoScenarios {
 		t := l.timeouts
 		if i != 1 {
 			t = 0
 		}
 		sc := scoring.ScenarioScore{
-			Score:          l.score(l.accuracy[i], 3.3, l.right[i], l.counts(demoOffered[i], t)),
+			Result:         l.score(l.accuracy[i], 3.3, l.right[i], l.counts(demoOffered[i], t)),
 			MajorityAction: demoActions[i][0], Majority: scoring.Number(demoMajority[i]), Ceiling: demoCeiling[i],
 			BaseUtility: scoring.Number(demoMajority[i]), TopUtility: 1,
 		}
@@ -292,19 +292,19 @@ func emptyCard() *scoring.Scorecard {
 	c.Profile.Prices = nil
 	for i := range c.Backends {
 		b := &c.Backends[i]
-		b.Score = refusedScore(b.Counts.Offered)
+		b.Result = refusedScore(b.Counts.Offered)
 		b.Worst = ""
 		for name := range b.Scenarios {
-			b.Scenarios[name] = scoring.ScenarioScore{Score: refusedScore(10), Majority: nan, Ceiling: nan, BaseUtility: nan, TopUtility: nan}
+			b.Scenarios[name] = scoring.ScenarioScore{Result: refusedScore(10), Majority: nan, Ceiling: nan, BaseUtility: nan, TopUtility: nan}
 		}
 	}
 	c.Pairs, c.Ties = nil, nil
 	return c
 }
 
-func refusedScore(offered int64) scoring.Score {
+func refusedScore(offered int64) scoring.Result {
 	none := func(reason string) scoring.Category { return scoring.Category{Estimate: refusal(reason)} }
-	return scoring.Score{
+	return scoring.Result{
 		Total: refusal("accuracy, latency, cost and auditability are NA"), Geometric: nan,
 		Categories: scoring.Categories{Accuracy: none("no labels"), Latency: none("not measured in this run"), Cost: none("no price book"), Auditability: none("less than half of its weight was measured")},
 		Counts:     scoring.Counts{Offered: offered, NotReplayable: offered, Reasons: map[string]int64{"no-strategy": offered}},

@@ -8,7 +8,9 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/clefbench/clefbench/scoring"
 )
@@ -46,6 +48,7 @@ func HTML(w io.Writer, card *scoring.Scorecard, o Options) error {
 type htmlView struct {
 	Title    string
 	Style    template.CSS
+	Alerts   []string
 	Lead     string
 	Summary  []string
 	Sections []htmlSection
@@ -78,8 +81,10 @@ type htmlHead struct {
 
 type htmlCell struct {
 	Text, Sub string
-	Refs      []int
-	Class     string
+	// Range marks an interval in Sub, which is not broken.
+	Range bool
+	Refs  []int
+	Class string
 	// Header marks the cell that names its row.
 	Header bool
 }
@@ -100,9 +105,7 @@ func newHTMLView(card *scoring.Scorecard, o Options) (*htmlView, error) {
 		return nil, err
 	}
 	v := &htmlView{Title: p.title, Style: template.CSS(htmlStyle), Data: template.JS(data)}
-	if len(p.summary) > 0 {
-		v.Lead, v.Summary = p.summary[0], p.summary[1:]
-	}
+	v.Alerts, v.Lead, v.Summary = p.alerts, p.summary[0], p.summary[1:]
 	for i := range p.sections {
 		v.Sections = append(v.Sections, newHTMLSection(&p.sections[i], i+1))
 	}
@@ -128,7 +131,7 @@ func newHTMLSection(s *section, n int) htmlSection {
 }
 
 func newHTMLTable(s *section) htmlTable {
-	t := htmlTable{Caption: s.title, Rows: make([][]htmlCell, len(s.rows))}
+	t := htmlTable{Caption: s.caption, Rows: make([][]htmlCell, len(s.rows))}
 	header := 0
 	for i, c := range s.columns {
 		if c.room > 0 {
@@ -142,7 +145,7 @@ func newHTMLTable(s *section) htmlTable {
 		}
 		t.Head = append(t.Head, htmlHead{Text: c.head, Class: alignClass(c)})
 		for j, row := range s.rows {
-			x := htmlCell{Text: row[i].text, Sub: row[i].sub, Refs: row[i].refs, Header: i == header}
+			x := htmlCell{Text: row[i].text, Sub: row[i].sub, Range: strings.HasPrefix(row[i].sub, "["), Refs: row[i].refs, Header: i == header}
 			x.Class = alignClass(c) + [...]string{toneNone: "", toneStrong: " strong", toneGood: " good", toneBad: " bad", toneDim: " dim"}[row[i].tone]
 			t.Rows[j] = append(t.Rows[j], x)
 		}
@@ -179,11 +182,17 @@ func categoryCharts(card *scoring.Scorecard) []barChart {
 	for i := range card.Backends {
 		values[i] = barValue{card.Backends[i].Name, card.Backends[i].Total}
 	}
-	out := []barChart{newBarChart("bar-total", "Total", values, 100, score)}
+	var out []barChart
+	if slices.ContainsFunc(values, barValue.known) {
+		out = append(out, newBarChart("bar-total", "Total", values, 100, score))
+	}
 	for _, c := range b.categories() {
 		values := make([]barValue, len(card.Backends))
 		for i := range card.Backends {
 			values[i] = barValue{card.Backends[i].Name, c.of(&card.Backends[i].Categories).Estimate}
+		}
+		if !slices.ContainsFunc(values, barValue.known) {
+			continue
 		}
 		title := fmt.Sprintf("%s, weight %s", c.name, strconv.FormatFloat(c.weight, 'f', -1, 64))
 		out = append(out, newBarChart("bar-"+c.name, title, values, 100, score))
@@ -196,13 +205,13 @@ func sources(card *scoring.Scorecard, scenario string) []cdfSource {
 	var out []cdfSource
 	for i := range card.Backends {
 		b := &card.Backends[i]
-		s := &b.Score
+		s := &b.Result
 		if scenario != "" {
 			sc, ok := b.Scenarios[scenario]
 			if !ok {
 				continue
 			}
-			s = &sc.Score
+			s = &sc.Result
 		}
 		out = append(out, cdfSource{i, b.Name, s})
 	}
@@ -232,10 +241,12 @@ func (v *htmlView) addScenario(s *htmlSection, card *scoring.Scorecard, name str
 			s.Confusion = append(s.Confusion, m)
 		}
 	}
-	chart := newBarChart(s.ID+"-accuracy", "Action accuracy, percent", values, 1, share)
-	chart.line(majority, 1, "majority", "d1")
-	chart.line(ceiling, 1, "ceiling", "d2")
-	s.Bars = []barChart{chart}
+	if slices.ContainsFunc(values, barValue.known) {
+		chart := newBarChart(s.ID+"-accuracy", "Action accuracy, percent", values, 1, share)
+		chart.line(majority, 1, "majority", "d1")
+		chart.line(ceiling, 1, "ceiling", "d2")
+		s.Bars = []barChart{chart}
+	}
 	if c, ok := newCDFChart(s.ID+"-cdf", "Latency", sources(card, name)); ok {
 		s.CDF = []cdfChart{c}
 	}
@@ -271,7 +282,7 @@ func termRow(backend, category string, term scoring.Term) []htmlCell {
 	default:
 		value.Text = termNumber(v)
 		if lo, hi := float64(term.Lo), float64(term.Hi); !math.IsNaN(lo) && !math.IsNaN(hi) {
-			value.Sub = interval(lo, hi, termNumber)
+			value.Sub, value.Range = interval(lo, hi, termNumber), true
 		} else {
 			value.Sub = clean(term.NoInterval)
 		}

@@ -212,7 +212,7 @@ func FuzzReadJSON(f *testing.F) {
 		}
 		f.Add(text)
 	}
-	small := &scoring.Scorecard{ScoreVersion: scoring.Version, Backends: []scoring.BackendScore{{Name: "a", Score: refusedScore(1)}}}
+	small := &scoring.Scorecard{ScoreVersion: scoring.Version, Backends: []scoring.BackendScore{{Name: "a", Result: refusedScore(1)}}}
 	f.Add(mustJSON(f, small))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		card, err := ReadJSON(bytes.NewReader(data))

@@ -1,7 +1,6 @@
 package reports
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -13,7 +12,10 @@ import (
 
 // page is the neutral report: what text, Markdown and HTML print, each in its way.
 type page struct {
-	title    string
+	title string
+	// alerts make every number doubtful.
+	alerts []string
+	// summary has at least one sentence, the most important first.
 	summary  []string
 	sections []section
 	notes    []footnote
@@ -23,7 +25,9 @@ type page struct {
 // section is a heading with one table below it.
 type section struct {
 	title string
-	refs  []int
+	// caption says what the table has.
+	caption string
+	refs    []int
 	// lead is a sentence between heading and table; may be empty.
 	lead    string
 	columns []column
@@ -89,9 +93,9 @@ func layOut(card *scoring.Scorecard, o Options) *page {
 		p.title = "clefbench report"
 	}
 	b.warn = b.notes.warnings(card.Warnings)
-	p.summary = b.summary()
+	p.alerts, p.summary = b.alerts(), b.summary()
 	p.sections = append(p.sections, b.mainTable(), b.besideTable(), b.countsTable())
-	for _, name := range b.scenarioNames() {
+	for _, name := range card.ScenarioNames() {
 		p.sections = append(p.sections, b.scenarioTable(name))
 	}
 	if len(card.Pairs) > 0 {
@@ -103,19 +107,9 @@ func layOut(card *scoring.Scorecard, o Options) *page {
 	return p
 }
 
-// scenarioNames are the scenarios of any backend, sorted.
-func (b *builder) scenarioNames() []string {
-	seen := map[string]bool{}
-	for i := range b.card.Backends {
-		for name := range b.card.Backends[i].Scenarios {
-			seen[name] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(seen))
-}
-
-// places numbers the backends by tied set. A backend that is not eligible has no place,
-// and takes none from the others.
+// places numbers the backends by tied set. A backend that is not eligible has no place and
+// takes none from the others. It may have led its set, though, and two that could not be
+// told from it may well differ: what is left of a set is parted anew.
 func places(card *scoring.Scorecard) map[string]string {
 	eligible := map[string]bool{}
 	for i := range card.Backends {
@@ -124,17 +118,37 @@ func places(card *scoring.Scorecard) map[string]string {
 	out := map[string]string{}
 	next := 1
 	for _, set := range card.Ties {
-		set = slices.DeleteFunc(slices.Clone(set), func(n string) bool { return !eligible[n] })
-		place := strconv.Itoa(next)
-		if len(set) > 1 {
-			place += "="
+		rest := slices.DeleteFunc(slices.Clone(set), func(n string) bool { return !eligible[n] })
+		for len(rest) > 0 {
+			leader := rest[0]
+			var tied, others []string
+			for _, n := range rest {
+				if n != leader && apart(card, leader, n) {
+					others = append(others, n)
+				} else {
+					tied = append(tied, n)
+				}
+			}
+			place := strconv.Itoa(next)
+			if len(tied) > 1 {
+				place += "="
+			}
+			for _, n := range tied {
+				out[n] = place
+			}
+			next, rest = next+len(tied), others
 		}
-		for _, n := range set {
-			out[n] = place
-		}
-		next += len(set)
 	}
 	return out
+}
+
+// apart says whether the run told two backends' totals apart.
+func apart(card *scoring.Scorecard, a, b string) bool {
+	return slices.ContainsFunc(card.Pairs, func(p scoring.Pair) bool {
+		return p.Measure == scoring.MeasureTotal && p.Scenario == "" &&
+			(p.Base == a && p.New == b || p.Base == b && p.New == a) &&
+			(p.Verdict == scoring.VerdictBetter || p.Verdict == scoring.VerdictWorse)
+	})
 }
 
 // nameColumn has the names of backends.

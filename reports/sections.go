@@ -31,7 +31,7 @@ func (b *builder) categories() []categoryOf {
 // mainTable has a row a backend: place, total, the four categories, latency.
 func (b *builder) mainTable() section {
 	s := section{
-		title: "Scorecard", refs: b.warn.run,
+		title: "Scorecard", caption: "Place, total, categories and latency by backend", refs: b.warn.run,
 		lead: "Scores from 0 to 100 with 95% intervals. Backends with the same place (1=) cannot be told apart.",
 		columns: []column{
 			{head: "place", short: "#"}, nameColumn("backend"), {head: "total", align: AlignRight},
@@ -90,8 +90,8 @@ func (b *builder) worst(x *scoring.BackendScore) cell {
 // besideTable has what is measured but not part of the total.
 func (b *builder) besideTable() section {
 	s := section{
-		title: "Beside the score",
-		lead:  "Not part of the total. Agreement is with the record, and is no accuracy: the record may be wrong.",
+		title: "Beside the score", caption: "Unscored measures by backend",
+		lead: "Not part of the total. Agreement is with the record, and is no accuracy: the record may be wrong.",
 		columns: []column{
 			nameColumn("backend"), {head: "kind", key: true, below: true}, {head: "geometric mean", align: AlignRight},
 			{head: "worst scenario", align: AlignRight, narrow: true}, {head: "action accuracy", align: AlignRight},
@@ -120,7 +120,7 @@ func (b *builder) costHead() string {
 
 // countsTable accounts for every decision that was offered.
 func (b *builder) countsTable() section {
-	s := section{title: "Answers", lead: "Every offered decision stays in the denominator, also when it got no answer."}
+	s := section{title: "Answers", caption: "Decisions by backend and status", lead: "Every offered decision stays in the denominator, also when it got no answer."}
 	s.columns = []column{nameColumn("backend")}
 	heads := []string{"offered", "answered", "denied", "abstained", "timeouts", "errors", "not replayable", "labelled", "clusters"}
 	for _, h := range heads {
@@ -148,7 +148,7 @@ func (b *builder) countsTable() section {
 // scenarioTable has a row a backend, within one scenario.
 func (b *builder) scenarioTable(name string) section {
 	s := section{
-		title: "Scenario " + clean(name), refs: b.warn.scenario[name], scenario: name, lead: b.scenarioLead(name),
+		title: "Scenario " + clean(name), caption: "Scores and latency in " + clean(name) + " by backend", refs: b.warn.scenario[name], scenario: name, lead: b.scenarioLead(name),
 		columns: []column{
 			nameColumn("backend"), {head: "total", align: AlignRight}, {head: "accuracy", align: AlignRight},
 			{head: "action accuracy", align: AlignRight}, {head: "majority", align: AlignRight},
@@ -200,7 +200,7 @@ func (b *builder) scenarioLead(name string) string {
 // pairTable compares backends two by two, on what both can replay.
 func (b *builder) pairTable() section {
 	s := section{
-		title: "Pairs",
+		title: "Pairs", caption: "Paired differences, new minus base",
 		lead: "New minus base, on the decisions that both can replay. MDE: the least difference that this run shows with 80% power. " +
 			"Only base, only new: decisions that only one of the two got right.",
 		columns: []column{
@@ -229,9 +229,9 @@ func (b *builder) pairRow(x *scoring.Pair) []cell {
 	}
 	verdict := cell{text: clean(x.Verdict)}
 	switch x.Verdict {
-	case "better":
+	case scoring.VerdictBetter:
 		verdict.tone = toneGood
-	case "worse":
+	case scoring.VerdictWorse:
 		verdict.tone = toneBad
 	}
 	return []cell{
@@ -244,42 +244,61 @@ func (b *builder) pairRow(x *scoring.Pair) []cell {
 // measureFormat is how a pair's measure is printed: totals as scores, utilities (0 to 1)
 // with three decimals.
 func measureFormat(measure string) func(float64) string {
-	if measure == "total" {
+	if measure == scoring.MeasureTotal {
 		return score
 	}
 	return unsigned3
 }
 
-// evidenceTable says what each category rests on; backends with the same evidence share a
-// row.
+// evidenceTable says what each category rests on, over the run and in each scenario where
+// that is something else.
 func (b *builder) evidenceTable() section {
 	s := section{
-		title: "Evidence",
+		title: "Evidence", caption: "What each category rests on",
 		columns: []column{
-			{head: "category", key: true}, {head: "weight", align: AlignRight},
+			{head: "category", key: true}, {head: "scenario", key: true, room: 14}, {head: "weight", align: AlignRight},
 			{head: "evidence", room: 30}, {head: "backends", room: 24},
 		},
 	}
 	for _, c := range b.categories() {
-		var order []string
-		who := map[string][]string{}
-		for i := range b.card.Backends {
-			x := &b.card.Backends[i]
-			ev := clean(c.of(&x.Categories).Evidence)
-			if who[ev] == nil {
-				order = append(order, ev)
+		all := func(x *scoring.BackendScore) string { return c.of(&x.Categories).Evidence }
+		s.rows = append(s.rows, b.evidenceRows(c, cell{text: "all", tone: toneDim}, all)...)
+		for _, name := range b.card.ScenarioNames() {
+			one := func(x *scoring.BackendScore) string {
+				sc := x.Scenarios[name]
+				if ev := c.of(&sc.Categories).Evidence; ev != all(x) {
+					return ev
+				}
+				return ""
 			}
-			who[ev] = append(who[ev], clean(x.Name))
-		}
-		for _, ev := range order {
-			text := cell{text: ev}
-			if ev == "" {
-				text = cell{text: "none", tone: toneDim}
-			}
-			s.rows = append(s.rows, []cell{
-				{text: c.name}, {text: strconv.FormatFloat(c.weight, 'f', -1, 64)}, text, {text: strings.Join(who[ev], ", ")},
-			})
+			s.rows = append(s.rows, b.evidenceRows(c, cell{text: clean(name)}, one)...)
 		}
 	}
 	return s
+}
+
+// evidenceRows has a row for all backends with the same evidence.
+func (b *builder) evidenceRows(c categoryOf, scenario cell, of func(*scoring.BackendScore) string) [][]cell {
+	var order []string
+	who := map[string][]string{}
+	for i := range b.card.Backends {
+		x := &b.card.Backends[i]
+		ev := clean(of(x))
+		if ev == "" {
+			continue
+		}
+		if who[ev] == nil {
+			order = append(order, ev)
+		}
+		who[ev] = append(who[ev], clean(x.Name))
+	}
+	rows := make([][]cell, len(order))
+	for i, ev := range order {
+		names := cell{text: strings.Join(who[ev], ", ")}
+		if len(who[ev]) == len(b.card.Backends) {
+			names = cell{text: "all", tone: toneDim}
+		}
+		rows[i] = []cell{{text: c.name}, scenario, {text: strconv.FormatFloat(c.weight, 'f', -1, 64)}, {text: ev}, names}
+	}
+	return rows
 }

@@ -19,16 +19,15 @@ func (b *builder) summary() []string {
 	if len(b.card.Backends) == 0 {
 		return []string{"No backend was scored."}
 	}
-	out := append([]string{}, b.trouble()...)
-	out = append(out, b.leader())
+	out := []string{b.leader()}
 	out = append(out, b.refused()...)
 	out = append(out, b.notEligible()...)
 	out = append(out, b.amount())
 	return append(out, b.change()...)
 }
 
-// trouble is what makes every other sentence doubtful, so it comes first.
-func (b *builder) trouble() []string {
+// alerts are what makes every sentence and number doubtful, so they come first.
+func (b *builder) alerts() []string {
 	var out []string
 	if b.card.Run.Partial {
 		out = append(out, "This run was interrupted: the report covers only what was replayed until then.")
@@ -115,20 +114,35 @@ func (b *builder) refused() []string {
 	return out
 }
 
+// notEligible lists who is below a floor, a sentence a reason.
 func (b *builder) notEligible() []string {
-	var out []string
+	var reasons []string
+	who := map[string][]string{}
 	for i := range b.card.Backends {
-		if x := &b.card.Backends[i]; !x.Eligible {
-			out = append(out, fmt.Sprintf("%s is %s.", clean(x.Name), strings.TrimSuffix(clean(ineligible(x)), ".")))
+		x := &b.card.Backends[i]
+		if x.Eligible {
+			continue
 		}
+		reason := strings.TrimSuffix(clean(ineligible(x)), ".")
+		if who[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		who[reason] = append(who[reason], clean(x.Name))
 	}
-	return out
+	for i, reason := range reasons {
+		verb := " is "
+		if len(who[reason]) > 1 {
+			verb = " are "
+		}
+		reasons[i] = join(who[reason]) + verb + reason + "."
+	}
+	return reasons
 }
 
 func (b *builder) amount() string {
 	d := b.card.Dataset
 	return fmt.Sprintf("%s in %s, %s, through %s.", plural(d.Snapshots, "decision"), plural(d.Requests, "request"),
-		plural(len(b.scenarioNames()), "scenario"), plural(len(b.card.Backends), "backend"))
+		plural(len(b.card.ScenarioNames()), "scenario"), plural(len(b.card.Backends), "backend"))
 }
 
 // change says what switching to a leading backend would change against the record.
@@ -175,7 +189,7 @@ func (b *builder) changeTo(x *scoring.BackendScore, base string) string {
 func (b *builder) totalChange(name, base string) string {
 	for _, p := range b.card.Pairs {
 		p, ok := towards(p, base, name)
-		if !ok || p.Scenario != "" || p.Measure != "total" || math.IsNaN(float64(p.Diff)) {
+		if !ok || p.Scenario != "" || p.Measure != scoring.MeasureTotal || math.IsNaN(float64(p.Diff)) {
 			continue
 		}
 		e := scoring.Estimate{Lo: p.Lo, Hi: p.Hi}
@@ -188,7 +202,7 @@ func (b *builder) totalChange(name, base string) string {
 func (b *builder) worseIn(name, base string) []string {
 	var out []string
 	for _, p := range b.card.Pairs {
-		if p, ok := towards(p, base, name); ok && p.Scenario != "" && p.Verdict == "worse" {
+		if p, ok := towards(p, base, name); ok && p.Scenario != "" && p.Verdict == scoring.VerdictWorse {
 			if s := clean(p.Scenario) + " (" + clean(p.Measure) + ")"; len(out) == 0 || out[len(out)-1] != s {
 				out = append(out, s)
 			}
@@ -210,10 +224,10 @@ func towards(p scoring.Pair, from, to string) (scoring.Pair, bool) {
 	p.Diff, p.Lo, p.Hi = -p.Diff, -p.Hi, -p.Lo
 	p.OnlyBase, p.OnlyNew = p.OnlyNew, p.OnlyBase
 	switch p.Verdict {
-	case "better":
-		p.Verdict = "worse"
-	case "worse":
-		p.Verdict = "better"
+	case scoring.VerdictBetter:
+		p.Verdict = scoring.VerdictWorse
+	case scoring.VerdictWorse:
+		p.Verdict = scoring.VerdictBetter
 	}
 	return p, true
 }

@@ -138,7 +138,7 @@ func textRenderer() tw.Renderer {
 
 // indentText keeps the leading blanks of each line.
 func indentText(s string) string {
-	lines := strings.Split(s, "\n")
+	lines := strings.Split(strings.ReplaceAll(s, "\r", ""), "\n")
 	for i, l := range lines {
 		rest := strings.TrimLeft(l, " ")
 		lines[i] = strings.Repeat(hardSpace, len(l)-len(rest)) + strings.TrimRight(rest, " ")

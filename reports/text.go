@@ -47,6 +47,9 @@ type textPrinter struct {
 
 func (t *textPrinter) print(p *page) error {
 	t.heading(p.title)
+	for _, s := range p.alerts {
+		t.paragraph("! ", t.paint(toneBad, s))
+	}
 	for _, s := range p.summary {
 		t.paragraph("- ", s)
 	}
@@ -263,6 +266,9 @@ func Markdown(w io.Writer, card *scoring.Scorecard, o Options) error {
 	p := layOut(card, o)
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, "# %s\n\n", markdown(p.title))
+	for _, s := range p.alerts {
+		fmt.Fprintf(out, "- **%s**\n", markdown(s))
+	}
 	for _, s := range p.summary {
 		fmt.Fprintf(out, "- %s\n", markdown(s))
 	}
@@ -342,31 +348,35 @@ func markdown(s string) string {
 	var b strings.Builder
 	runes := []rune(s)
 	for i, r := range runes {
-		switch r {
-		case '<':
+		switch {
+		case r == '<':
 			b.WriteString("&lt;")
-			continue
-		case '&':
+		case r == '&':
 			b.WriteString("&amp;")
-			continue
-		case '\\', '`', '*', '|', '~':
+		case strings.ContainsRune("\\`*|~", r), markupAt(runes, i):
 			b.WriteByte('\\')
-		case ']':
-			if i+1 < len(runes) && strings.ContainsRune("([:", runes[i+1]) {
-				b.WriteByte('\\') // it would be a link
-			}
-		case '_':
-			if i == 0 || i == len(runes)-1 || !wordRune(runes[i-1]) || !wordRune(runes[i+1]) {
-				b.WriteByte('\\')
-			}
-		case '#', '>', '+', '-':
-			if i == 0 && len(runes) > 1 && runes[1] == ' ' {
-				b.WriteByte('\\') // it would be a heading, quotation or list
-			}
+			b.WriteRune(r)
+		default:
+			b.WriteRune(r)
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// markupAt says whether a character that is mostly harmless would be markup where it
+// stands: the end of a link's text, an underscore at a word's edge, the mark of a heading,
+// quotation or list.
+func markupAt(runes []rune, i int) bool {
+	first, last := i == 0, i == len(runes)-1
+	switch runes[i] {
+	case ']':
+		return !last && strings.ContainsRune("([:", runes[i+1])
+	case '_':
+		return first || last || !wordRune(runes[i-1]) || !wordRune(runes[i+1])
+	case '#', '>', '+', '-':
+		return first && !last && runes[i+1] == ' '
+	}
+	return false
 }
 
 func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
