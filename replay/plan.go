@@ -38,14 +38,18 @@ func compete(lanes []Lane) []competitor {
 	return out
 }
 
-// scenarioInfoer is a backend that differs by scenario (a router over files).
-type scenarioInfoer interface {
-	InfoFor(scenario string) decision.Info
+// scenarioRouter is a backend that sends each scenario to an engine of its own.
+type scenarioRouter interface {
+	Route(scenario string) decision.Backend
 }
 
+// infoFor describes the engine that decides a scenario; what the whole router reads
+// would make every snapshot look incomplete.
 func (c *competitor) infoFor(scenario string) decision.Info {
-	if r, ok := c.Backend.(scenarioInfoer); ok {
-		return r.InfoFor(scenario)
+	if r, ok := c.Backend.(scenarioRouter); ok {
+		if b := r.Route(scenario); b != nil {
+			return b.Info()
+		}
 	}
 	return c.Backend.Info()
 }

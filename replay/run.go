@@ -138,6 +138,14 @@ func (r *runner) coldLane(lane *competitor, reqs []*request) bool {
 	if !r.emit(lane, reqs[0], a, func(o *snapshot.Outcome) { o.Phase = snapshot.PhaseCold }) {
 		return false
 	}
+	if w, ok := lane.Backend.(decision.Warmer); ok {
+		var some []*decision.Request
+		for _, q := range reqs {
+			some = append(some, &q.req)
+		}
+		// A backend that cannot be warmed up is measured as it is.
+		_ = w.Warm(r.ctx, some)
+	}
 	for i := range r.plan.Warmup {
 		if r.ctx.Err() != nil {
 			return r.stopped()
