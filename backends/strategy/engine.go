@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"sync"
@@ -64,8 +65,10 @@ func (e *Engine) describeSelf(data []byte) decision.Info {
 	}
 	m := e.model.Info()
 	e.modelName = m.Name
-	info.Artefact.ModelRequested = e.file.fallback.model
-	info.Artefact.ModelResolved = m.Artefact.StrategyVersion
+	// What the file names is a file, not an alias: it is resolved by its content, which the
+	// strategy's own digest does not cover.
+	info.Artefact.ModelRequested = e.file.fallback.model + "@" + hex.EncodeToString(m.Artefact.StrategyDigest[:6])
+	info.Artefact.ModelResolved = info.Artefact.ModelRequested
 	for _, n := range m.Attributes {
 		if !slices.Contains(info.Attributes, n) {
 			info.Attributes = append(info.Attributes, n)
