@@ -46,7 +46,10 @@ type Kind struct {
 	// File is the name of its file inside DIR/<scenario>/; empty says that the target is
 	// not a file.
 	File string
-	Open Factory
+	// Options are the names that a kind with a file takes after the question mark; any
+	// other is refused. A kind without a file checks its options itself.
+	Options []string
+	Open    Factory
 }
 
 // Open makes the backend that spec names. A target that is a directory is searched for
@@ -68,6 +71,9 @@ func Open(ctx context.Context, spec Spec, kinds map[string]Kind, schema *decisio
 	case spec.Target == "":
 		return nil, fmt.Errorf("%w: %s needs a file or a directory, as in %s:DIR or %s:DIR/%s", ErrSpec, spec.Kind, spec.Kind, spec.Kind, kind.File)
 	}
+	if err := kind.checkOptions(spec); err != nil {
+		return nil, err
+	}
 	st, err := os.Stat(spec.Target)
 	switch {
 	case err != nil:
@@ -80,6 +86,21 @@ func Open(ctx context.Context, spec Spec, kinds map[string]Kind, schema *decisio
 		return nil, err
 	}
 	return single(spec, b), nil
+}
+
+// checkOptions refuses an option that would be ignored.
+func (k Kind) checkOptions(spec Spec) error {
+	for _, key := range slices.Sorted(maps.Keys(spec.Options)) {
+		if slices.Contains(k.Options, key) {
+			continue
+		}
+		hint := "it takes none"
+		if len(k.Options) > 0 {
+			hint = "it takes " + strings.Join(k.Options, ", ")
+		}
+		return fmt.Errorf("%w: %s has no option %q; %s", ErrSpec, spec.Kind, key, hint)
+	}
+	return nil
 }
 
 func unknownKind(spec Spec, kinds map[string]Kind) error {

@@ -85,7 +85,7 @@ func kinds(made *[]*constant) map[string]backends.Kind {
 		}
 		return explained{c}, nil
 	}
-	return map[string]backends.Kind{"rules": {File: "rules.txt", Open: open}, "remote": {Open: open}}
+	return map[string]backends.Kind{"rules": {File: "rules.txt", Options: []string{"limit"}, Open: open}, "remote": {Open: open}}
 }
 
 func write(t *testing.T, dir string, files map[string]string) {
@@ -142,7 +142,7 @@ func TestOpenFile(t *testing.T) {
 		t.Errorf("decision %+v", d)
 	}
 
-	b = open(t, "rules:"+filepath.Join(dir, "some.txt"), nil)
+	b = open(t, "rules:"+filepath.Join(dir, "some.txt")+"?limit=3", nil)
 	if d := decide(t, b, "fraud"); d.Action != "block" {
 		t.Errorf("declared scenario: %+v", d)
 	}
@@ -237,6 +237,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"zzzzz", backends.ErrSpec, `unknown kind "zzzzz"; known kinds: remote, rules`},
 		{"rules", backends.ErrSpec, "rules needs a file or a directory, as in rules:DIR or rules:DIR/rules.txt"},
 		{"rules:/dev/null", nil, "not a regular file"},
+		{"rules:" + dir + "/bad.txt?timeout=1s", backends.ErrSpec, `rules has no option "timeout"; it takes limit`},
 	} {
 		var made []*constant
 		_, err := tryOpen(tc.spec, &made)
