@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -330,30 +329,4 @@ func FuzzRunManifest(f *testing.F) {
 			t.Fatalf("%v\n%s", err, again)
 		}
 	})
-}
-
-func ExampleCreateRun() {
-	dir, err := os.MkdirTemp("", "run")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	w, err := CreateRun(filepath.Join(dir, "run"), RunManifest{Seed: 1, Lanes: []RunLane{{Name: "v2", Kind: "rules"}}})
-	if err != nil {
-		panic(err)
-	}
-	if err := w.Append(outcome("v2", snapshot.PhaseMeasured, 0)); err != nil {
-		panic(err)
-	}
-	if err := w.Close(false); err != nil {
-		panic(err)
-	}
-	r, err := OpenRun(filepath.Join(dir, "run"))
-	if err != nil {
-		panic(err)
-	}
-	for o, err := range r.Outcomes("v2") {
-		fmt.Println(o.Ref.Segment, o.Ref.Row, o.Action, err)
-	}
-	// Output: seg 0 allow <nil>
 }

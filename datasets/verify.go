@@ -89,9 +89,27 @@ func Verify(path string) (*Verification, error) {
 	if err != nil {
 		return nil, err
 	}
+	segments := v.entries(path, entries)
+	if v.Segments == 0 && len(v.Findings) == 0 {
+		return nil, fmt.Errorf("%w: no segment in %s", ErrEmpty, path)
+	}
+	for i := range segments {
+		v.labels(&segments[i])
+	}
+	v.boots(segments)
+	v.artefacts(filepath.Join(path, ArtefactDir))
+	if _, _, err := readManifest(path); err != nil {
+		v.add(filepath.Join(path, ManifestName), err)
+	}
+	return v, nil
+}
+
+// entries verifies the files of a directory one by one, and returns the segments that
+// could be read.
+func (v *Verification) entries(dir string, entries []os.DirEntry) []segment {
 	var segments []segment
 	for _, e := range entries {
-		name := filepath.Join(path, e.Name())
+		name := filepath.Join(dir, e.Name())
 		switch {
 		case e.IsDir() || e.Name()[0] == '.':
 		case strings.HasSuffix(e.Name(), arrowfile.OpenExt):
@@ -108,18 +126,7 @@ func Verify(path string) (*Verification, error) {
 			}
 		}
 	}
-	if v.Segments == 0 && len(v.Findings) == 0 {
-		return nil, fmt.Errorf("%w: no segment in %s", ErrEmpty, path)
-	}
-	for i := range segments {
-		v.labels(&segments[i])
-	}
-	v.boots(segments)
-	v.artefacts(filepath.Join(path, ArtefactDir))
-	if _, _, err := readManifest(path); err != nil {
-		v.add(filepath.Join(path, ManifestName), err)
-	}
-	return v, nil
+	return segments
 }
 
 // file verifies one sealed file by itself; nil when nothing can be said about it.
