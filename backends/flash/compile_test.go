@@ -125,8 +125,8 @@ func TestSizeLimit(t *testing.T) {
 		t.Errorf("57,500 cells fit: %v", err)
 	}
 	for in, want := range map[string]string{
-		big(254, 256):      "the table takes",
-		big(300, 300):      "more than 65536 cells",
+		big(254, 256):   "the table takes",
+		big(300, 300):   "more than 65536 cells",
 		big(64, 64, 64): "more than 65536 cells",
 	} {
 		if _, err := CompileMatrix("m.json", []byte(in)); err == nil || !strings.Contains(err.Error(), want) {
