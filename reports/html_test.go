@@ -205,9 +205,10 @@ func TestHTMLCarriesData(t *testing.T) {
 	}
 }
 
-// TestHTMLInBrowser loads the reports in Chromium: see testdata/browser/check.mjs. It
-// needs node, Chromium and "npm ci" in that directory; CI has them.
-func TestHTMLInBrowser(t *testing.T) {
+// checkInBrowser runs testdata/browser/check.mjs, or skips the test where its tools are
+// not installed.
+func checkInBrowser(t *testing.T) func(files ...string) (said string, err error) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a browser")
 	}
@@ -228,33 +229,44 @@ func TestHTMLInBrowser(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "node_modules", "playwright-core")); err != nil {
 		t.Skip("run npm ci in reports/testdata/browser first")
 	}
-	args := []string{"check.mjs"}
-	out := t.TempDir()
-	for name, card := range cards() {
-		file := filepath.Join(out, name+".html")
+	return func(files ...string) (string, error) {
+		cmd := exec.Command(node, append([]string{"check.mjs"}, files...)...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CHROMIUM="+browser)
+		said, err := cmd.CombinedOutput()
+		return string(said), err
+	}
+}
+
+// The reports in Chromium: offline, accessible, no wider than the screen.
+func TestHTMLInBrowser(t *testing.T) {
+	check := checkInBrowser(t)
+	var files []string
+	for name, card := range map[string]*scoring.Scorecard{"demo": demoCard(), "hostile": hostileCard()} {
+		file := filepath.Join(t.TempDir(), name+".html")
 		if err := os.WriteFile(file, []byte(htmlOf(t, card)), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		args = append(args, file)
+		files = append(files, file)
 	}
-	cmd := exec.Command(node, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CHROMIUM="+browser)
-	if said, err := cmd.CombinedOutput(); err != nil {
+	if said, err := check(files...); err != nil {
 		t.Errorf("%v\n%s", err, said)
 	}
-	broken := filepath.Join(out, "broken.html")
+}
+
+// The check can fail.
+func TestBrowserCheckFails(t *testing.T) {
+	check := checkInBrowser(t)
+	broken := filepath.Join(t.TempDir(), "broken.html")
 	if err := os.WriteFile(broken, []byte(`<title>x</title><img src="https://example.invalid/x.png"><div style="width:2000px">wide</div>`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd = exec.Command(node, "check.mjs", broken)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CHROMIUM="+browser)
-	said, err := cmd.CombinedOutput()
+	said, err := check(broken)
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("a broken page: %v\n%s", err, said)
 	}
 	for _, want := range []string{"requests https://example.invalid/x.png", "scrolls sideways", "axe image-alt", "no content security policy"} {
-		if !strings.Contains(string(said), want) {
+		if !strings.Contains(said, want) {
 			t.Errorf("the check does not say %q:\n%s", want, said)
 		}
 	}
