@@ -3,6 +3,7 @@ package recorder
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -205,7 +206,7 @@ func compileField(cf CaptureField) (field, error) {
 	f := field{CaptureField: cf, note: cf.Name + ":" + string(cf.Redact)}
 	f.typeNote, f.belowNote = cf.Name+":type-error", cf.Name+":below-first-bucket"
 	if secret(cf.Name) {
-		return f, fmt.Errorf("it holds credentials and may not be captured, whatever the redaction")
+		return f, errors.New("it holds credentials and may not be captured, whatever the redaction")
 	}
 	f.origin, f.key = originOf(cf.Name)
 	switch cf.Redact {
@@ -216,7 +217,7 @@ func compileField(cf CaptureField) (field, error) {
 			return f, fmt.Errorf("%s gives a string, not a %v", cf.Redact, cf.Type)
 		}
 		if cf.KeepFirst < 0 {
-			return f, fmt.Errorf("keep-first is negative")
+			return f, errors.New("keep-first is negative")
 		}
 		return f, nil
 	case Bucket:
@@ -230,7 +231,7 @@ func checkEdges(cf *CaptureField) error {
 		return fmt.Errorf("bucket gives an int or a double, not a %v", cf.Type)
 	}
 	if len(cf.Edges) == 0 {
-		return fmt.Errorf("bucket without edges")
+		return errors.New("bucket without edges")
 	}
 	for i, e := range cf.Edges {
 		if math.IsNaN(e) || math.IsInf(e, 0) || i > 0 && e <= cf.Edges[i-1] {

@@ -329,9 +329,12 @@ func conclude(row *snapshot.Snapshot, g *group) {
 func fail(row *snapshot.Snapshot, s decision.Status, code, text string) {
 	row.Status, row.Action, row.Params = s, "", ""
 	row.Confidence, row.ConfidenceDef = decision.Opt[float64]{}, ""
-	row.Reason, row.RuleID = decision.ReasonError, ""
-	if s == decision.Timeout {
+	row.Reason, row.RuleID = decision.ReasonNone, ""
+	switch s {
+	case decision.Timeout:
 		row.Reason = decision.ReasonTimeout
+	case decision.Error, decision.NotReplayable:
+		row.Reason = decision.ReasonError
 	}
 	row.ErrorCode, row.Error = code, text
 }

@@ -100,7 +100,7 @@ func (q *intake) refuse(n int) bool {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.fits(n, 0) {
+	if q.fits(n, 0) {
 		q.full.Store(false)
 		return false
 	}
@@ -254,9 +254,6 @@ func (q *intake) close() {
 func (q *intake) sealed(ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.abandoned {
-		return
-	}
 	if ok {
 		q.acked += q.unacked
 	} else {

@@ -404,32 +404,3 @@ func TestLoggerMayPanic(t *testing.T) {
 		}
 	})
 }
-
-// Memory is reused between requests of different shapes: nothing may shine through.
-func TestReuseLeavesNothingBehind(t *testing.T) {
-	sink := &memory{}
-	r := newRecorder(t, sink, Options{Capture: Capture{Input: true, Output: true, All: true}})
-	schema, _ := decision.NewSchema(decision.Field{Name: "a", Type: decision.String})
-	full := func(i int) *snapshot.Snapshot {
-		s := row(i)
-		s.Attrs = decision.Attrs{Schema: schema, Values: []decision.Value{decision.StringValue("v")}}
-		s.Input, s.Output, s.Features = []byte("in"), []byte("out"), []float32{1}
-		s.Candidates, s.Redacted = []decision.Candidate{{Action: "allow"}}, []string{"x:drop"}
-		s.Entity, s.Cost = decision.Some([8]byte{1}), decision.Some(int64(1))
-		return s
-	}
-	for i := range 50 {
-		r.Record(context.Background(), full(i), full(i), full(i))
-		r.Flush(context.Background())
-		r.Record(context.Background(), row(i))
-		r.Flush(context.Background())
-	}
-	closeNow(t, r)
-	for i, s := range sink.all() {
-		bare := s.Attrs.Schema == nil && len(s.Input) == 0 && len(s.Output) == 0 && !s.InputLen.Set && len(s.Features) == 0 &&
-			len(s.Candidates) == 0 && len(s.Redacted) == 0 && !s.Entity.Set && !s.Cost.Set
-		if bare != (i%4 == 3) {
-			t.Fatalf("row %d: %+v", i, s)
-		}
-	}
-}

@@ -333,12 +333,34 @@ func TestServerSeesFormAndPattern(t *testing.T) {
 	}
 }
 
+// Handlers compare the body with http.NoBody.
+func TestNoBodyStays(t *testing.T) {
+	sink := &memory{}
+	r := newRecorder(t, sink, Options{Scenario: "s", Capture: Capture{Input: true}})
+	s := serve(t, r.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		choose(req, "allow")
+		if req.Body != http.NoBody {
+			t.Errorf("a body of type %T", req.Body)
+		}
+	})))
+	resp, err := http.Get(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	closeNow(t, r)
+	if got := sink.all()[0]; !got.InputLen.Set || got.InputLen.V != 0 || len(got.Redacted) != 0 {
+		t.Errorf("row %+v", got)
+	}
+}
+
 func TestConcurrentUseOfOneRecording(t *testing.T) {
 	sink := &memory{}
 	r := newRecorder(t, sink, Options{Scenario: "s", Capture: Capture{Fields: []CaptureField{{Name: "metrics.m", Type: decision.Double}}}})
 	r.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		var wg sync.WaitGroup
 		rec := FromContext(req.Context())
+		d := rec.Decision("0")
 		for i := range 8 {
 			wg.Go(func() {
 				for range 50 {
@@ -350,7 +372,18 @@ func TestConcurrentUseOfOneRecording(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		go rec.Decision("0").Choose("b") // a goroutine that outlives its handler
+		wg.Go(func() {
+			for range 100 {
+				rec.Decision("0")
+			}
+		})
+		for range 100 { // a handle is read without a lock
+			if d.ID() != rec.Decision("0").ID() {
+				t.Error("the id of a decision changed")
+			}
+		}
+		wg.Wait()
+		go d.Choose("b") // a goroutine that outlives its handler
 	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	closeNow(t, r)
 	if rows := sink.all(); len(rows) != 4 {

@@ -80,7 +80,7 @@ func (o *Options) validate() error {
 	switch {
 	case len(o.EntityKey) > 0 && len(o.EntityKey) < minKey:
 		return fmt.Errorf("%w: the entity key has %d bytes, fewer than %d", ErrOptions, len(o.EntityKey), minKey)
-	case min(int64(o.QueueRows), o.QueueBytes, int64(o.MaxBody), int64(o.FlushRows), int64(o.FlushInterval), int64(o.BlockTimeout)) < 0:
+	case min(o.QueueRows, o.MaxBody, o.FlushRows) < 0 || o.QueueBytes < 0 || min(o.FlushInterval, o.BlockTimeout) < 0:
 		return fmt.Errorf("%w: a negative limit", ErrOptions)
 	case o.Policy != "" && o.Policy != PolicyDrop && o.Policy != PolicyBlock:
 		return fmt.Errorf("%w: policy %q (want drop or block)", ErrOptions, o.Policy)

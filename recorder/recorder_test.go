@@ -211,3 +211,35 @@ func TestLedgerClosesUnderLoad(t *testing.T) {
 		t.Errorf("stats %+v", s)
 	}
 }
+
+func TestRecordContainsPanics(t *testing.T) {
+	sink := &memory{}
+	r := newRecorder(t, sink, Options{SampleRate: 0.5, Random: func() float64 { panic("no entropy") }})
+	r.Record(context.Background(), row(1), row(2))
+	if err := r.Wrap(&fake{answer: "b"}).Decide(context.Background(), twoQuestions(), new(decision.Response)); err != nil {
+		t.Error(err)
+	}
+	if led := closeNow(t, r); led.Offered != 4 || led.Dropped[DropPanic] != 4 || r.Stats().Panics != 2 {
+		t.Errorf("ledger %+v", led)
+	}
+}
+
+func TestRecordCutsBodiesAndFillsDefaults(t *testing.T) {
+	sink := &memory{}
+	r := newRecorder(t, sink, Options{MaxBody: 3, EntityKey: key, Capture: Capture{Input: true, Output: true, Entity: EntitySource{Attr: "user"}}})
+	s := row(1)
+	s.KeepProb, s.Input, s.Output, s.Attrs = 0, []byte("12345"), []byte("123"), twoQuestions().Attrs
+	cut := row(2)
+	cut.Input, cut.InputLen, cut.Entity = []byte("12"), decision.Some(int64(9)), decision.Some([8]byte{1})
+	r.Record(context.Background(), s, cut)
+	closeNow(t, r)
+	rows := sink.all()
+	want := sum(key, "ada")
+	if got := rows[0]; got.KeepProb != 1 || string(got.Input) != "123" || got.InputLen.V != 5 || got.InputDigest.Set || string(got.Output) != "123" ||
+		got.OutputDigest.V != sum(key, "123") || fmt.Sprint(got.Redacted) != "[input:truncated]" || got.Entity.V != [8]byte(want[:8]) {
+		t.Errorf("got %+v", got)
+	}
+	if got := rows[1]; string(got.Input) != "12" || got.InputLen.V != 9 || got.InputDigest.Set || got.Entity.V != [8]byte{1} {
+		t.Errorf("got %+v", got)
+	}
+}

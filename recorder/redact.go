@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"math"
@@ -72,7 +73,7 @@ func (f *field) redact(v decision.Value, m *mac) (decision.Value, string, error)
 		return decision.StringValue(mask(v.String(), f.KeepFirst)), f.note, nil
 	case Hash:
 		if m == nil {
-			return decision.Value{}, "", fmt.Errorf("no key to hash with")
+			return decision.Value{}, "", errors.New("no key to hash with")
 		}
 		sum := m.of([]byte(v.String()))
 		return decision.StringValue(hex.EncodeToString(sum[:16])), f.note, nil

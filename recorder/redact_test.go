@@ -323,18 +323,23 @@ func TestCaptureAll(t *testing.T) {
 	sink := &memory{}
 	r := newRecorder(t, sink, Options{Capture: Capture{All: true}})
 	req := twoQuestions()
-	s := row(1)
+	s, short := row(1), row(2)
 	s.Attrs = req.Attrs
+	short.Attrs = decision.Attrs{Schema: req.Attrs.Schema, Values: req.Attrs.Values[:1]} // what is missing is null
 	r.Record(context.Background(), s)
+	r.Record(context.Background(), short)
 	if err := r.Wrap(&fake{answer: "b"}).Decide(context.Background(), req, new(decision.Response)); err != nil {
 		t.Fatal(err)
 	}
 	closeNow(t, r)
 	rows := sink.all()
-	if len(rows) != 3 {
+	if len(rows) != 4 {
 		t.Fatalf("%d rows", len(rows))
 	}
-	for _, got := range rows {
+	if got := rows[1]; got.Attrs.Get("user").Str() != "ada" || len(got.Redacted) != 0 {
+		t.Errorf("the short row is %+v", got)
+	}
+	for _, got := range append(rows[:1], rows[2:]...) {
 		if got.Attrs.Schema != req.Attrs.Schema || got.Attrs.Get("user").Str() != "ada" || got.Attrs.Get("n").Int() != 3 ||
 			!got.Attrs.Get("headers.authorization").IsNull() || fmt.Sprint(got.Redacted) != "[headers.authorization:drop]" {
 			t.Errorf("got %+v %q", got.Attrs, got.Redacted)

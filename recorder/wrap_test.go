@@ -220,6 +220,9 @@ func TestWrapPassesTheAnswerUnchanged(t *testing.T) {
 				if len(s.Error) > maxError {
 					t.Errorf("an error of %d bytes", len(s.Error))
 				}
+				if s.Propensity.Set != (err1 == nil) {
+					t.Errorf("propensity %v after the error %v", s.Propensity, err1)
+				}
 			}
 			if !reflect.DeepEqual(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -279,5 +282,33 @@ func TestWrapInsideMiddleware(t *testing.T) {
 	}
 	if own.RequestID == joined.RequestID || own.Entity != joined.Entity || !own.Entity.Set || own.TraceID != joined.TraceID || !own.TraceID.Set {
 		t.Errorf("own %+v\njoined %+v", own, joined)
+	}
+}
+
+// What sampling leaves out of a request's trace it leaves out as a whole.
+func TestNestedCallsShareTheSampling(t *testing.T) {
+	sink := &memory{}
+	draws := []float64{0.9, 0.1, 0.9, 0.1}
+	r := newRecorder(t, sink, Options{Scenario: "s", SampleRate: 0.5, Random: func() float64 {
+		x := draws[0]
+		draws = draws[1:]
+		return x
+	}})
+	b := r.Wrap(&fake{answer: "b"})
+	h := r.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		for range 3 {
+			b.Decide(req.Context(), twoQuestions(), new(decision.Response))
+		}
+	}))
+	for range 2 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}
+	if led := closeNow(t, r); led.SampledOut != 6 || led.Written != 6 || len(draws) != 2 {
+		t.Errorf("ledger %+v, %d draws left", led, len(draws))
+	}
+	for _, s := range sink.all() {
+		if s.KeepProb != 0.5 {
+			t.Errorf("keep_prob %v", s.KeepProb)
+		}
 	}
 }

@@ -29,7 +29,9 @@ func TestBodiesAreBoundedAndExact(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			sink := &memory{}
-			r := newRecorder(t, sink, Options{Scenario: "s", EntityKey: key, MaxBody: 1000, Capture: Capture{Input: true, Output: true}})
+			lent := bytes.Clone(key)
+			r := newRecorder(t, sink, Options{Scenario: "s", EntityKey: lent, MaxBody: 1000, Capture: Capture{Input: true, Output: true}})
+			clear(lent) // New took a copy
 			s := serve(t, r.Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				choose(req, "allow")
 				body := io.Reader(req.Body)
@@ -38,7 +40,7 @@ func TestBodiesAreBoundedAndExact(t *testing.T) {
 				}
 				got, _ := io.ReadAll(body)
 				w.Write(got[:len(got)/2])
-				io.Copy(w, bytes.NewReader(got[len(got)/2:])) // by way of ReadFrom
+				io.Copy(w, struct{ io.Reader }{bytes.NewReader(got[len(got)/2:])}) // by way of ReadFrom
 			})))
 			var body io.Reader = bytes.NewReader(c.body)
 			if c.plain {
@@ -237,5 +239,17 @@ func TestBrokenBodyIsTruncated(t *testing.T) {
 	closeNow(t, r)
 	if got := sink.all()[0]; string(got.Input) != "part" || got.InputDigest.Set || got.InputLen.Set || len(got.Redacted) != 1 {
 		t.Errorf("row %+v", got)
+	}
+}
+
+// A transport may go on reading a body when the handler has returned.
+func TestLateReadsAreNotSeen(t *testing.T) {
+	late := &tap{max: 10, key: key}
+	late.pass([]byte("in time"))
+	got := late.take()
+	late.pass(bytes.Repeat([]byte("too late"), 100))
+	late.end()
+	if string(got.data) != "in time" || got.complete || late.total != 7 || late.mac != nil || late.take().complete {
+		t.Errorf("seen %q, %d bytes", got.data, late.total)
 	}
 }
