@@ -23,6 +23,9 @@ type Options struct {
 	Color bool
 	// Title replaces "clefbench report".
 	Title string
+	// Brief leaves out the tables that answer a second question: what stands beside the
+	// score, counts, evidence, and pairs other than those of the run's totals.
+	Brief bool
 	// Generated is printed when it is set; the package reads no clock, so that the same
 	// scorecard gives the same bytes.
 	Generated time.Time

@@ -94,14 +94,19 @@ func layOut(card *scoring.Scorecard, o Options) *page {
 	}
 	b.warn = b.notes.warnings(card.Warnings)
 	p.alerts, p.summary = b.alerts(), b.summary()
-	p.sections = append(p.sections, b.mainTable(), b.besideTable(), b.countsTable())
+	p.sections = append(p.sections, b.mainTable())
+	if !o.Brief {
+		p.sections = append(p.sections, b.besideTable(), b.countsTable())
+	}
 	for _, name := range card.ScenarioNames() {
 		p.sections = append(p.sections, b.scenarioTable(name))
 	}
-	if len(card.Pairs) > 0 {
-		p.sections = append(p.sections, b.pairTable())
+	if pairs := b.pairTable(o.Brief); len(pairs.rows) > 0 {
+		p.sections = append(p.sections, pairs)
 	}
-	p.sections = append(p.sections, b.evidenceTable())
+	if !o.Brief {
+		p.sections = append(p.sections, b.evidenceTable())
+	}
 	p.notes = b.notes.list
 	p.facts = b.facts(o)
 	return p

@@ -197,8 +197,9 @@ func (b *builder) scenarioLead(name string) string {
 	return lead
 }
 
-// pairTable compares backends two by two, on what both can replay.
-func (b *builder) pairTable() section {
+// pairTable compares backends two by two, on what both can replay; in brief, only by
+// the totals of the run.
+func (b *builder) pairTable(brief bool) section {
 	s := section{
 		title: "Pairs", caption: "Paired differences, new minus base",
 		lead: "New minus base, on the decisions that both can replay. MDE: the least difference that this run shows with 80% power. " +
@@ -212,7 +213,9 @@ func (b *builder) pairTable() section {
 		},
 	}
 	for i := range b.card.Pairs {
-		s.rows = append(s.rows, b.pairRow(&b.card.Pairs[i]))
+		if x := &b.card.Pairs[i]; !brief || x.Measure == scoring.MeasureTotal && x.Scenario == "" {
+			s.rows = append(s.rows, b.pairRow(x))
+		}
 	}
 	return s
 }

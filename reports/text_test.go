@@ -42,6 +42,7 @@ func TestTextGolden(t *testing.T) {
 		}{
 			{".txt", Options{}},
 			{".80.txt", Options{Width: 80}},
+			{".brief.txt", Options{Brief: true}},
 			{".120.color.txt", Options{Width: 120, Color: true, Title: "edge, week 20", Generated: time.Date(2026, 5, 17, 10, 0, 0, 0, time.UTC)}},
 		} {
 			t.Run(name+o.suffix, func(t *testing.T) {

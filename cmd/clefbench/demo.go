@@ -305,6 +305,7 @@ func (d *demo) report() error {
 			return err
 		}
 	}
+	o.Brief = true
 	if err := d.output("-", reports.FormatText, card, o); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 func (a *app) reportCommand() *cobra.Command {
 	var f scoreFlags
 	var format, out string
+	var full bool
 	cmd := &cobra.Command{
 		Use:   "report RUN",
 		Short: "Report a run as text, Markdown, HTML or JSON",
@@ -29,11 +30,12 @@ func (a *app) reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.output(out, as, card, reports.Options{})
+			return a.output(out, as, card, reports.Options{Brief: as == reports.FormatText && !full})
 		},
 	}
 	f.register(cmd)
 	cmd.Flags().StringVarP(&format, "format", "f", "", "text, markdown, html or json (default: by the file's ending, else text)")
+	cmd.Flags().BoolVar(&full, "full", false, "text: also counts, evidence and every pair, as the other formats have")
 	cmd.Flags().StringVarP(&out, "output", "o", "-", "file to write, or - for stdout")
 	return cmd
 }
