@@ -79,8 +79,9 @@ func (d *interner) insert(s string) (code int16, mended, ok bool) {
 // make other readers refuse the whole batch.
 func mend(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// column gathers one column of a batch: its slices are the Arrow buffers. As long as all
-// values are null only the counters move (nulls == n); the first value fills up.
+// column gathers one column of a batch: its slices are the Arrow buffers. A null costs
+// nothing when it comes: the next value, or the end of the batch, fills the gap. Most
+// columns of most rows are null.
 type column struct {
 	shape
 	path     string
@@ -90,16 +91,22 @@ type column struct {
 	// was replaced; it is shared by all columns.
 	mended *[]string
 
-	n, nulls             int
+	// rows is the number of the current row, or of the current element of a list; slots are
+	// filled up to n. items counts the elements of a list's children.
+	rows                 *int
+	n, nulls, items      int
 	valid, offsets, data []byte
 	// overflowed: the column gave up its dictionary while rows were added.
 	overflowed bool
 }
 
-// newColumn makes the column of a shape; dicts shares the interners by name and plain
-// names the columns that gave up their dictionary.
-func newColumn(s *shape, prefix string, b *columnSet) *column {
-	c := &column{shape: *s, path: prefix + s.name, mended: &b.mended}
+// newColumn makes the column of a shape, in a set that shares interners by name and knows
+// which columns gave up their dictionary.
+func newColumn(s *shape, prefix string, b *columnSet, rows *int) *column {
+	c := &column{shape: *s, path: prefix + s.name, mended: &b.mended, rows: rows}
+	if s.typ == typeList {
+		rows = &c.items
+	}
 	c.shape.children = nil
 	if s.dict != noDict {
 		c.dict = b.interner(s.name)
@@ -108,14 +115,14 @@ func newColumn(s *shape, prefix string, b *columnSet) *column {
 		}
 	}
 	for _, k := range s.children {
-		c.children = append(c.children, newColumn(k, c.path+".", b))
+		c.children = append(c.children, newColumn(k, c.path+".", b, rows))
 	}
 	c.reset()
 	return c
 }
 
 func (c *column) reset() {
-	c.n, c.nulls = 0, 0
+	c.n, c.nulls, c.items = 0, 0, 0
 	c.valid, c.data = c.valid[:0], c.data[:0]
 	c.offsets = append(c.offsets[:0], 0, 0, 0, 0)
 	for _, k := range c.children {
@@ -131,7 +138,7 @@ func (c *column) hasOffsets() bool {
 // end is the running end of the values, for the offsets.
 func (c *column) end() int {
 	if c.typ == typeList {
-		return c.children[0].n
+		return c.items
 	}
 	return len(c.data)
 }
@@ -144,20 +151,21 @@ func (c *column) slotWidth() int {
 	return c.width
 }
 
-// fill appends the slots of k nulls from row c.n on.
+// fill appends k nulls.
 func (c *column) fill(k int) {
+	c.n, c.nulls = c.n+k, c.nulls+k
 	if c.nullable {
-		c.valid = growBits(c.valid, c.n+k)
+		c.valid = growBits(c.valid, c.n)
 	}
-	switch w := c.slotWidth(); {
+	switch {
 	case c.hasOffsets():
 		for range k {
-			c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(c.end()))
+			c.close()
 		}
 	case c.typ == typeBool:
-		c.data = growBits(c.data, c.n+k)
+		c.data = growBits(c.data, c.n)
 	default:
-		c.data = append(c.data, make([]byte, k*w)...)
+		c.data = append(c.data, make([]byte, k*c.slotWidth())...)
 	}
 }
 
@@ -168,28 +176,11 @@ func growBits(b []byte, n int) []byte {
 	return b
 }
 
-// null appends a null.
-func (c *column) null() {
-	if c.nulls < c.n {
-		c.fill(1)
-	}
-	c.n++
-	c.nulls++
-	if c.typ == typeStruct {
-		for _, k := range c.children {
-			k.null()
-		}
-	}
-}
-
-// begin starts a value that is not null; the caller appends it to data or the children
-// and calls end or nothing.
+// begin starts the value of the current row; the caller appends it to data, or to the
+// children, and calls close when it has offsets.
 func (c *column) begin() {
-	if c.nulls == c.n && c.n > 0 {
-		n := c.n
-		c.n = 0
-		c.fill(n)
-		c.n = n
+	if gap := *c.rows - c.n; gap > 0 {
+		c.fill(gap)
 	}
 	if c.nullable {
 		c.valid = growBits(c.valid, c.n+1)
@@ -198,6 +189,7 @@ func (c *column) begin() {
 	c.n++
 }
 
+// close ends a value of variable length.
 func (c *column) close() {
 	c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(c.end()))
 }
@@ -262,9 +254,6 @@ func (c *column) expand() {
 	codes, d := c.data, c.dict
 	c.dict, c.shape.dict = nil, noDict
 	c.data, c.offsets = nil, append(c.offsets[:0], 0, 0, 0, 0)
-	if c.nulls == c.n {
-		return
-	}
 	for i := range c.n {
 		if !c.nullable || c.valid[i>>3]&(1<<(i&7)) != 0 {
 			c.data = append(c.data, d.values[binary.LittleEndian.Uint16(codes[2*i:])]...)
@@ -273,12 +262,10 @@ func (c *column) expand() {
 	}
 }
 
-// settle makes the buffers of columns that are null throughout.
+// settle fills up the nulls at the end of the batch.
 func (c *column) settle() {
-	if n := c.n; n > 0 && c.nulls == n {
-		c.n = 0
-		c.fill(n)
-		c.n = n
+	if gap := *c.rows - c.n; gap > 0 {
+		c.fill(gap)
 	}
 	for _, k := range c.children {
 		k.settle()
@@ -312,7 +299,7 @@ func (b *columnSet) interner(name string) *interner {
 func (b *columnSet) rebuild(shapes []*shape) {
 	b.columns = b.columns[:0]
 	for _, s := range shapes {
-		b.columns = append(b.columns, newColumn(s, "", b))
+		b.columns = append(b.columns, newColumn(s, "", b, &b.n))
 	}
 	b.reset()
 }

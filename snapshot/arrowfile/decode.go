@@ -174,12 +174,14 @@ func (d *decoder) column(v *vector, want bool) error {
 		return fmt.Errorf("column %q: %d rows, %d nulls", v.name, n, nulls)
 	}
 	v.n, v.nulls = int(n), int(nulls)
-	v.skipped = !want || v.typ == typeOther || (!d.all && nulls == n && n > 0)
+	// Columns that are null throughout have no value to decode.
+	empty := !d.all && nulls == n && n > 0
+	v.skipped = !want || empty || v.typ == typeOther
 	if err := d.own(v); err != nil {
 		return err
 	}
 	for _, k := range v.children {
-		if err := d.column(k, want && v.typ != typeOther && !(v.skipped && n > 0)); err != nil {
+		if err := d.column(k, !v.skipped); err != nil {
 			return err
 		}
 	}

@@ -3,7 +3,6 @@ package arrowfile
 import (
 	"fmt"
 	"math"
-	"net/url"
 	"time"
 	"unsafe"
 
@@ -49,8 +48,6 @@ func text[R any, S ~string](name string, at func(*R) *S) field[R] {
 		func(c *column, r *R) {
 			if s := *at(r); s != "" {
 				c.text(string(s))
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) { *at(r) = S(v.str(i)) })
@@ -64,8 +61,6 @@ func label[R any, S ~string](name string, at func(*R) *S) field[R] {
 	f.put = func(c *column, r *R) {
 		if s := *at(r); s != "" {
 			c.label(string(s))
-		} else {
-			c.null()
 		}
 	}
 	return f
@@ -77,8 +72,6 @@ func enum[R any, E ~uint8](name string, format func(E) string, parse func(string
 	f.put = func(c *column, r *R) {
 		if e := *at(r); e != 0 {
 			c.label(format(e))
-		} else {
-			c.null()
 		}
 	}
 	want := f.shape
@@ -112,40 +105,6 @@ func parseLabels[T any](v *vector, parse func(string) (T, error)) (codes func(in
 	return codes, table, nil
 }
 
-// terms is the label of both of a provider's terms, as a query string.
-func terms[R any](name string, use, publishable func(*R) *string) field[R] {
-	f := label(name, func(*R) *string { return nil })
-	last, lastUse, lastPub := "", "", ""
-	f.put = func(c *column, r *R) {
-		u, p := *use(r), *publishable(r)
-		if u == "" && p == "" {
-			c.null()
-			return
-		}
-		if u != lastUse || p != lastPub || last == "" {
-			last, lastUse, lastPub = url.Values{"training_use": {u}, "publishable": {p}}.Encode(), u, p
-		}
-		c.label(last)
-	}
-	want := f.shape
-	f.bind = func(v *vector) (getter[R], error) {
-		if err := v.is(&want); err != nil {
-			return nil, err
-		}
-		codes, table, err := parseLabels(v, url.ParseQuery)
-		if err != nil {
-			return nil, fmt.Errorf("column %s: %w", name, err)
-		}
-		return func(i int, r *R) {
-			if v.ok(i) {
-				q := table[codes(i)]
-				*use(r), *publishable(r) = q.Get("training_use"), q.Get("publishable")
-			}
-		}, nil
-	}
-	return f
-}
-
 // blob is a binary column; nil is null, an empty slice is not. Rows that were read alias
 // the batch.
 func blob[R any](name string, at func(*R) *[]byte) field[R] {
@@ -153,8 +112,6 @@ func blob[R any](name string, at func(*R) *[]byte) field[R] {
 		func(c *column, r *R) {
 			if b := *at(r); b != nil {
 				c.bytes(b)
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) { *at(r) = v.slice(i) })
@@ -166,8 +123,6 @@ func uuid[R any](name string, at func(*R) *decision.ID) field[R] {
 		func(c *column, r *R) {
 			if id := at(r); !id.IsZero() {
 				c.fixed(id[:])
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) { *at(r) = decision.ID(v.fixed(i)) })
@@ -180,8 +135,6 @@ func hash[R any](name string, width int, at func(*R) ([]byte, *bool)) field[R] {
 		func(c *column, r *R) {
 			if b, set := at(r); *set {
 				c.fixed(b)
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) {
@@ -197,8 +150,6 @@ func digest[R any](name string, at func(*R) *[32]byte) field[R] {
 		func(c *column, r *R) {
 			if d := at(r); *d != [32]byte{} {
 				c.fixed(d[:])
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) { *at(r) = [32]byte(v.fixed(i)) })
@@ -210,8 +161,6 @@ func instant[R any](name string, at func(*R) *time.Time) field[R] {
 		func(c *column, r *R) {
 			if t := at(r); !t.IsZero() {
 				c.u64(uint64(t.UnixNano()))
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) { *at(r) = time.Unix(0, int64(v.u64(i))).UTC() })
@@ -224,8 +173,6 @@ func optional[R, T any](name string, typ dataType, width int, at func(*R) *decis
 		func(c *column, r *R) {
 			if o := at(r); o.Set {
 				put(c, o.V)
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) { *at(r) = decision.Some(get(v, i)) })
@@ -281,8 +228,6 @@ func number16[R any](name string, at func(*R) *int16) field[R] {
 		func(c *column, r *R) {
 			if n := *at(r); n != 0 {
 				c.u16(uint16(n))
-			} else {
-				c.null()
 			}
 		},
 		func(v *vector, i int, r *R) { *at(r) = int16(v.u16(i)) })
@@ -334,12 +279,12 @@ func list[R, E any](name string, at func(*R) *[]E, elem field[E]) field[R] {
 	put := func(c *column, r *R) {
 		items := *at(r)
 		if items == nil {
-			c.null()
 			return
 		}
 		c.begin()
 		for i := range items {
 			elem.put(c.children[0], &items[i])
+			c.items++
 		}
 		c.close()
 	}

@@ -140,15 +140,15 @@ func captureDigest(s *decision.Schema) string {
 }
 
 // headMeta is the metadata of the schema message.
-func headMeta(o *Options, kind Kind, seq int, attrs *decision.Schema) (keys, values []string, err error) {
+func headMeta(o *Options, h *segmentHead) (keys, values []string, err error) {
 	features, err := json.Marshal(o.FeatureSets)
 	if err != nil {
 		return nil, nil, fmt.Errorf("feature sets: %w", err)
 	}
 	pairs := []keyValue{
-		{keyVersion, strconv.Itoa(snapshot.SchemaVersion)}, {keyKind, string(kind)},
-		{keyCapture, captureDigest(attrs)}, {keyHost, o.Host}, {keyBoot, o.Boot},
-		{keySequence, strconv.Itoa(seq)}, {keyFeatures, string(features)},
+		{keyVersion, strconv.Itoa(snapshot.SchemaVersion)}, {keyKind, string(h.kind)},
+		{keyCapture, captureDigest(h.attrs)}, {keyHost, o.Host}, {keyBoot, o.Boot},
+		{keySequence, strconv.Itoa(h.seq)}, {keyFeatures, string(features)},
 	}
 	for _, p := range pairs {
 		keys, values = append(keys, p.key), append(values, p.value)
@@ -263,7 +263,6 @@ type footer struct {
 	schema        table
 	dicts, blocks []block
 	digests       []sum
-	digest        sum
 	info          segmentInfo
 }
 

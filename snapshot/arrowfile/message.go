@@ -147,10 +147,11 @@ func (e *encoder) recordBatch(out []byte, columns []*column, rows int, meta []ke
 
 // dictionary appends a dictionary batch message with the labels to out.
 func (e *encoder) dictionary(out []byte, id int64, labels []string, prev sum) ([]byte, block, sum) {
-	c := column{shape: shape{typ: typeUTF8, dict: noDict}, mended: new([]string)}
+	c := column{shape: shape{typ: typeUTF8, dict: noDict}, mended: new([]string), rows: new(int)}
 	c.reset()
 	for _, s := range labels {
 		c.text(s)
+		*c.rows++
 	}
 	e.start()
 	e.column(&c)

@@ -56,37 +56,23 @@ type shape struct {
 
 // arrowType is the column's type in terms of the Arrow library.
 func (s *shape) arrowType() arrow.DataType {
-	if s.dict != noDict {
+	switch {
+	case s.dict != noDict:
 		return &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int16, ValueType: arrow.BinaryTypes.String}
-	}
-	switch s.typ {
-	case typeBool:
-		return arrow.FixedWidthTypes.Boolean
-	case typeInt8:
-		return arrow.PrimitiveTypes.Int8
-	case typeInt16:
-		return arrow.PrimitiveTypes.Int16
-	case typeInt32:
-		return arrow.PrimitiveTypes.Int32
-	case typeInt64:
-		return arrow.PrimitiveTypes.Int64
-	case typeFloat32:
-		return arrow.PrimitiveTypes.Float32
-	case typeFloat64:
-		return arrow.PrimitiveTypes.Float64
-	case typeTimestamp:
-		return &arrow.TimestampType{Unit: arrow.Nanosecond, TimeZone: "UTC"}
-	case typeFixed:
+	case s.typ == typeFixed:
 		return &arrow.FixedSizeBinaryType{ByteWidth: s.width}
-	case typeUTF8:
-		return arrow.BinaryTypes.String
-	case typeBinary:
-		return arrow.BinaryTypes.Binary
-	case typeList:
+	case s.typ == typeList:
 		return arrow.ListOfField(s.children[0].arrowField())
-	default:
+	case s.typ == typeStruct:
 		return arrow.StructOf(arrowFields(s.children)...)
 	}
+	return map[dataType]arrow.DataType{
+		typeBool: arrow.FixedWidthTypes.Boolean, typeInt8: arrow.PrimitiveTypes.Int8, typeInt16: arrow.PrimitiveTypes.Int16,
+		typeInt32: arrow.PrimitiveTypes.Int32, typeInt64: arrow.PrimitiveTypes.Int64,
+		typeFloat32: arrow.PrimitiveTypes.Float32, typeFloat64: arrow.PrimitiveTypes.Float64,
+		typeTimestamp: arrow.FixedWidthTypes.Timestamp_ns, // nanoseconds, UTC
+		typeUTF8:      arrow.BinaryTypes.String, typeBinary: arrow.BinaryTypes.Binary,
+	}[s.typ]
 }
 
 func (s *shape) arrowField() arrow.Field {
@@ -224,10 +210,30 @@ func (p *schemaParser) field(t table, depth int) (*shape, error) {
 	return s, nil
 }
 
-// parseType maps the type table; types that are not ours keep the number of buffers that
-// a reader has to step over.
+// buffersOf is the number of buffers that an array of a type code has without its
+// children. Unions and views have no fixed number, so that they cannot be stepped over.
+func buffersOf(code byte) (int, bool) {
+	switch code {
+	case fbNull, fbRunEnd:
+		return 0, true
+	case fbStruct, fbFixedList:
+		return 1, true
+	case fbInt, fbFloat, fbBool, fbDecimal, fbDate, fbTime, fbTimestamp, fbInterval, fbDuration, fbFixedBinary,
+		fbList, fbMap, fbLargeList:
+		return 2, true
+	case fbBinary, fbUTF8, fbLargeBinary, fbLargeUTF8:
+		return 3, true
+	}
+	return 0, false
+}
+
+// parseType maps the type table. What is not one of our types stays typeOther.
 func (s *shape) parseType(code byte, t table) error {
-	s.skipBuffers = 2
+	n, ok := buffersOf(code)
+	if !ok {
+		return fmt.Errorf("%w: column %q has type code %d, which cannot be stepped over", ErrSchema, s.name, code)
+	}
+	s.skipBuffers = n
 	switch code {
 	case fbBool:
 		s.typ = typeBool
@@ -238,7 +244,16 @@ func (s *shape) parseType(code byte, t table) error {
 	case fbList:
 		s.typ = typeList
 	case fbStruct:
-		s.typ, s.skipBuffers = typeStruct, 1
+		s.typ = typeStruct
+	default:
+		s.parseWidth(code, t)
+	}
+	return nil
+}
+
+// parseWidth maps the types of fixed width.
+func (s *shape) parseWidth(code byte, t table) {
+	switch code {
 	case fbInt:
 		s.parseInt(t)
 	case fbFloat:
@@ -256,21 +271,7 @@ func (s *shape) parseType(code byte, t table) error {
 		if w := t.i32(0, 0); w > 0 && w <= 1<<16 {
 			s.typ, s.width = typeFixed, int(w)
 		}
-	case fbNull, fbRunEnd:
-		s.skipBuffers = 0
-	case fbFixedList:
-		s.skipBuffers = 1
-	case fbLargeBinary, fbLargeUTF8:
-		s.skipBuffers = 3
-	case fbDecimal, fbDate, fbTime, fbInterval, fbDuration, fbMap, fbLargeList:
-	default: // unions and views have no fixed number of buffers
-		return fmt.Errorf("%w: column %q has type code %d, which cannot be stepped over", ErrSchema, s.name, code)
 	}
-	switch s.typ {
-	case typeUTF8, typeBinary:
-		s.skipBuffers = 3
-	}
-	return nil
 }
 
 func (s *shape) parseInt(t table) {

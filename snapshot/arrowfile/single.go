@@ -33,7 +33,7 @@ func newSingle[R any](path string, kind Kind, opts Options, fields []field[R]) (
 	}
 	s := &single[R]{opts: o, path: path, kind: kind, enc: enc}
 	s.batch.init(seedOf(nil), fields)
-	if s.seg, err = newSegment(&s.opts, enc, path, kind, 0, &s.batch.columnSet, nil); err != nil {
+	if s.seg, err = newSegment(&s.opts, enc, segmentHead{path: path, kind: kind}, &s.batch.columnSet); err != nil {
 		return nil, err
 	}
 	return s, nil

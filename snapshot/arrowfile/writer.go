@@ -204,8 +204,9 @@ func (w *Writer) open() error {
 	if w.seg != nil {
 		return nil
 	}
-	path := filepath.Join(w.dir, segmentName(&w.opts, w.seq+1))
-	seg, err := newSegment(&w.opts, w.enc, path, KindSnapshot, w.seq+1, &w.batch.columnSet, w.attrs)
+	h := segmentHead{kind: KindSnapshot, seq: w.seq + 1, attrs: w.attrs}
+	h.path = filepath.Join(w.dir, segmentName(&w.opts, h.seq))
+	seg, err := newSegment(&w.opts, w.enc, h, &w.batch.columnSet)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,235 @@
+//go:build unix
+
+package arrowfile
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+// traffic makes rows like those of a busy edge service: a JSON input of some 380 bytes,
+// three candidates, twelve features, a handful of attributes.
+func traffic(n int) []*snapshot.Snapshot {
+	r := rand.New(rand.NewPCG(1, 1))
+	zipf := rand.NewZipf(r, 1.2, 4, 1499)
+	schema, err := decision.NewSchema(decision.Field{Name: "path", Type: decision.String},
+		decision.Field{Name: "metrics.error_rate", Type: decision.Double}, decision.Field{Name: "local.inflight", Type: decision.Int})
+	if err != nil {
+		panic(err)
+	}
+	actions := []string{"edge", "origin", "shield"}
+	start := time.Unix(1_700_000_000, 0)
+	rows := make([]*snapshot.Snapshot, n)
+	for i := range rows {
+		at := start.Add(time.Duration(i)*120*time.Microsecond + time.Duration(r.IntN(90_000)))
+		path := fmt.Sprintf("/api/v1/items/%d", zipf.Uint64())
+		s := &snapshot.Snapshot{ID: decision.NewID(at), RequestID: decision.NewID(at), Status: decision.OK, Time: at.UTC(),
+			Scenario: "edge-routing", KeepProb: 1, Action: actions[r.IntN(3)], Backend: "rules", RuleID: fmt.Sprint("r", r.IntN(9)),
+			Reason: decision.ReasonMatch, Confidence: decision.Some(float64(r.Float32())),
+			Latency: decision.Some(time.Duration(800 + r.IntN(4000))), Propensity: decision.Some(1.0), PropensityKind: snapshot.PropensityExact,
+			Artefact: decision.Artefact{EngineVersion: "1.2.3", StrategyVersion: "42", StrategyDigest: [32]byte{1}}}
+		s.Attrs = decision.Attrs{Schema: schema, Values: []decision.Value{decision.StringValue(path),
+			decision.DoubleValue(float64(r.IntN(100)) / 1000), decision.IntValue(int64(r.IntN(64)))}}
+		s.Input = fmt.Appendf(nil, `{"method":"GET","path":%q,"headers":{"user-agent":"Mozilla/5.0 (X11; Linux x86_64; rv:%d.0) Gecko/20100101 Firefox/%d.0","accept":"application/json, text/plain, */*","accept-language":"en-US,en;q=0.5","x-forwarded-for":"10.%d.%d.%d","x-visit":"%016x","cache-control":"no-cache"},"country":"DE","tls":"TLSv1.3","colo":"FRA"}`,
+			path, zipf.Uint64(), zipf.Uint64(), r.IntN(256), r.IntN(256), r.IntN(256), zipf.Uint64())
+		for _, a := range actions {
+			s.Candidates = append(s.Candidates, decision.Candidate{Action: a, Score: decision.Some(r.Float32())})
+		}
+		s.Features = make([]float32, 12)
+		for k := range s.Features {
+			s.Features[k] = float32(r.IntN(1 << (2 * k)))
+		}
+		rows[i] = s
+	}
+	return rows
+}
+
+// cpuTime is the processor time of the process, which other load on the machine disturbs
+// less than the clock.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// discardFS takes the writes and keeps nothing.
+type discardFS struct{}
+
+func (discardFS) Create(string) (WriteFile, error) { return discardFile{}, nil }
+func (discardFS) Rename(string, string) error      { return nil }
+func (discardFS) SyncDir(string) error             { return nil }
+
+type discardFile struct{}
+
+func (discardFile) Write(b []byte) (int, error) { return len(b), nil }
+func (discardFile) Sync() error                 { return nil }
+func (discardFile) Truncate(int64) error        { return nil }
+func (discardFile) Close() error                { return nil }
+
+// columnBuffers returns the column buffers of rows, and which of them hold zeroes only.
+func columnBuffers(b *testing.B, rows []*snapshot.Snapshot) (buffers [][]byte) {
+	b.Helper()
+	w, err := Create(b.TempDir(), Options{FS: discardFS{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range rows {
+		if err := w.Append(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	walk(w.batch.columns, func(c *column) {
+		if c.nulls == c.n {
+			return // the writer compresses these once
+		}
+		for _, buf := range [][]byte{c.valid, c.offsets, c.data} {
+			if len(buf) > 0 {
+				buffers = append(buffers, bytes.Clone(buf))
+			}
+		}
+	})
+	return buffers
+}
+
+// BenchmarkAppend compares the whole way of a row into a file with its floor: zstd alone
+// over the same column buffers. x_floor is the ratio of the two, taken turn about.
+func BenchmarkAppend(b *testing.B) {
+	rows := traffic(8192)
+	buffers := columnBuffers(b, rows)
+	enc, err := newEncoder()
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := Create(b.TempDir(), Options{FS: discardFS{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var out []byte
+	var append, floor time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		start := cpuTime()
+		for _, s := range rows {
+			if err := w.Append(s); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := w.Flush(snapshot.Ledger{}); err != nil {
+			b.Fatal(err)
+		}
+		middle := cpuTime()
+		for _, buf := range buffers {
+			out = enc.zstd.EncodeAll(buf, out[:0])
+		}
+		append += middle - start
+		floor += cpuTime() - middle
+	}
+	n := float64(b.N * len(rows))
+	b.ReportMetric(float64(append)/n, "ns/row")
+	b.ReportMetric(float64(floor)/n, "floor_ns/row")
+	b.ReportMetric(float64(append)/float64(floor), "x_floor")
+}
+
+// BenchmarkScan compares reading a segment with the Arrow library's reader, which
+// materialises arrays only and verifies nothing. Ratios above 1 are in our favour.
+func BenchmarkScan(b *testing.B) {
+	rows := traffic(32768)
+	dir := b.TempDir()
+	w, err := Create(dir, Options{Host: "h", Boot: "b"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range rows {
+		if err := w.Append(s); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Close(snapshot.Ledger{}, totalOf(len(rows))); err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(dir, "h-b-00000001.arrow")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var verify, full, narrow, library time.Duration
+	lap := func(d *time.Duration, run func()) {
+		start := cpuTime()
+		run()
+		*d += cpuTime() - start
+	}
+	for b.Loop() {
+		lap(&verify, func() { _, err = newFile(path, data, (*File).loadSealed) })
+		if err != nil {
+			b.Fatal(err)
+		}
+		lap(&full, func() { scan(b, f, len(rows)) })
+		lap(&narrow, func() { scan(b, f, len(rows), "action", "latency_ns") })
+		lap(&library, func() { scanLibrary(b, data) })
+	}
+	n := float64(b.N * len(rows))
+	b.ReportMetric(float64(verify)/n, "verify_ns/row")
+	b.ReportMetric(float64(full)/n, "full_ns/row")
+	b.ReportMetric(float64(narrow)/n, "narrow_ns/row")
+	b.ReportMetric(float64(library)/n, "library_ns/row")
+	b.ReportMetric(float64(library)/float64(full), "x_full")
+	b.ReportMetric(float64(library)/float64(narrow), "x_narrow")
+	b.ReportMetric(float64(len(data))/float64(len(rows)), "B/row")
+}
+
+func scan(b *testing.B, f *File, want int, columns ...string) {
+	n := 0
+	for s, err := range f.Snapshots(columns...) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		n += len(s.Action) &^ 7
+		n++
+	}
+	if n < want {
+		b.Fatalf("%d rows of %d", n, want)
+	}
+}
+
+func scanLibrary(b *testing.B, data []byte) {
+	r, err := ipc.NewFileReader(bytes.NewReader(data))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := range r.NumRecords() {
+		rec, err := r.RecordAt(i)
+		if err != nil {
+			b.Fatal(err)
+		}
+		rec.Release()
+	}
+}
+
+// BenchmarkDigest is the share of the digests in writing and in opening.
+func BenchmarkDigest(b *testing.B) {
+	part := make([]byte, 1<<20)
+	b.SetBytes(int64(len(part)))
+	var s sum
+	for b.Loop() {
+		s = digestOf(s, part, 8)
+	}
+	_ = hex.EncodeToString(s[:])
+}
