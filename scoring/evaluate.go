@@ -329,6 +329,7 @@ func (s *series) set(i int, v *values) {
 type ensemble struct {
 	models       []*model
 	names        []string
+	layout       *stats.Layout
 	fine, coarse []*stats.Frame
 	profile      *Profile
 }

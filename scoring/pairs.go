@@ -32,10 +32,13 @@ const power80 = 2.8
 const bestCase80 = 7.906
 
 // comparePairs compares every two lanes on what both can replay.
-func (c *Collection) comparePairs(r *stats.Resampler, intact bool) []Pair {
+func (c *Collection) comparePairs(r *stats.Resampler, results []*laneResult, intact bool) []Pair {
 	out := []Pair{}
 	for _, p := range c.pairs {
 		d := c.newDuel(p, intact)
+		if !d.reduced {
+			d.own = [2]*intervals{results[p.base].intervals, results[p.new].intervals}
+		}
 		out = append(out, d.total(r), d.utility(r, ""))
 		if len(d.names) > 1 {
 			for _, name := range d.names {
@@ -52,12 +55,17 @@ type duel struct {
 	pair   *pairState
 	names  []string
 	models [2][]*model
+	// reduced says that some rows were left out; otherwise own are the replicates of the
+	// two lanes, which need not be made again.
+	reduced bool
+	own     [2]*intervals
 }
 
 func (c *Collection) newDuel(p *pairState, intact bool) *duel {
 	d := &duel{c: c, pair: p}
 	for _, name := range slices.Sorted(maps.Keys(p.scenarios)) {
 		t := p.scenarios[name]
+		d.reduced = d.reduced || t.leftRows > 0
 		if t.common == 0 {
 			continue
 		}
@@ -101,15 +109,27 @@ func (d *duel) ensembles(models [2][]*model, names []string) (out [2]*ensemble) 
 			tables = append(tables, m.tally.groups)
 		}
 	}
-	fine, coarse := stats.Align(tables...)
+	layout := stats.NewLayout(tables...)
+	fine, coarse := layout.Frames(tables...)
 	n := len(names)
 	for side := range out {
 		out[side] = &ensemble{
-			models: models[side], names: names, profile: d.c.profile,
+			models: models[side], names: names, profile: d.c.profile, layout: layout,
 			fine: fine[side*n : (side+1)*n], coarse: coarse[side*n : (side+1)*n],
 		}
 	}
 	return out
+}
+
+// totals returns the replicates of both totals, from common draws, and the groups that
+// they rest on.
+func (d *duel) totals(r *stats.Resampler) (base, next []float64, groups int) {
+	if a, b := d.own[0], d.own[1]; a != nil && a.ensemble.layout.Equal(b.ensemble.layout) {
+		return a.coarse[statTotal], b.coarse[statTotal], a.groups(statTotal)
+	}
+	es := d.ensembles(d.models, d.names)
+	groups = (&intervals{ensemble: es[0]}).groups(statTotal)
+	return es[0].resample(r, true)[statTotal], es[1].resample(r, true)[statTotal], groups
 }
 
 // total compares the totals of the run.
@@ -118,14 +138,16 @@ func (d *duel) total(r *stats.Resampler) Pair {
 	if len(d.names) == 0 {
 		return p
 	}
-	es := d.ensembles(d.models, d.names)
-	base, next := es[0].point(), es[1].point()
-	p.Diff = Number(next[statTotal] - base[statTotal])
+	var points [2]values
+	for side := range points {
+		points[side] = (&ensemble{models: d.models[side], names: d.names, profile: d.c.profile}).point()
+	}
+	p.Diff = Number(points[1][statTotal] - points[0][statTotal])
 	if math.IsNaN(float64(p.Diff)) {
 		return p
 	}
-	groups := (&intervals{ensemble: es[0]}).groups(statTotal)
-	p.judge(difference(es[0].resample(r, true)[statTotal], es[1].resample(r, true)[statTotal]), groups)
+	base, next, groups := d.totals(r)
+	p.judge(difference(base, next), groups)
 	return p
 }
 
@@ -199,7 +221,11 @@ func (d *duel) utility(r *stats.Resampler, scenario string) Pair {
 		return p
 	}
 	if math.IsNaN(float64(p.MDE)) {
-		p.MDE = Number(min(1, bestCase80/float64(groups)))
+		clusters := 0
+		for _, m := range models[0] {
+			clusters += m.clustersOf(colTruth)
+		}
+		p.MDE = Number(min(1, bestCase80/float64(max(clusters, groups))))
 	}
 	if exactPairs(models) {
 		p.P = Number(stats.McNemar(p.OnlyBase, p.OnlyNew))

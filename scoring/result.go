@@ -22,6 +22,8 @@ type laneResult struct {
 	point  []values
 	run    values
 	score  BackendScore
+	// intervals are those of the run.
+	intervals *intervals
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
@@ -32,8 +34,8 @@ func newEnsemble(models []*model, names []string, p *Profile) *ensemble {
 	for i, m := range models {
 		tables[i] = m.tally.groups
 	}
-	e := &ensemble{models: models, names: names, profile: p}
-	e.fine, e.coarse = stats.Align(tables...)
+	e := &ensemble{models: models, names: names, profile: p, layout: stats.NewLayout(tables...)}
+	e.fine, e.coarse = e.layout.Frames(tables...)
 	return e
 }
 
@@ -47,7 +49,7 @@ type intervals struct {
 func (e *ensemble) intervals(r *stats.Resampler) *intervals {
 	iv := &intervals{ensemble: e, coarse: e.resample(r, true)}
 	iv.fine = iv.coarse
-	if len(e.fine) > 0 && e.fine[0] != e.coarse[0] {
+	if !e.layout.Exact() {
 		iv.fine = e.resample(r, false)
 	}
 	return iv
@@ -170,10 +172,8 @@ func (iv *intervals) term(name string, weight float64, s stat, value float64, na
 }
 
 // scenario builds a lane's score in one scenario.
-func (c *Collection) scenario(m *model, name string, r *stats.Resampler, ms *meters) (ScenarioScore, values) {
-	e := newEnsemble([]*model{m}, []string{name}, &Profile{Weights: c.profile.Weights})
-	v := m.point()
-	iv := e.intervals(r)
+func (c *Collection) scenario(iv *intervals, v values, ms *meters) ScenarioScore {
+	m := iv.ensemble.models[0]
 	t := m.tally
 	s := ScenarioScore{
 		MajorityAction: m.anchors.majority, Majority: known(t.task.Majority, m.anchors.majorityShare), Ceiling: t.task.Ceiling,
@@ -190,7 +190,7 @@ func (c *Collection) scenario(m *model, name string, r *stats.Resampler, ms *met
 	c.finish(&s.Result, iv, &v)
 	s.Ineligible = floors(c.profile, &s.Categories)
 	s.Eligible = len(s.Ineligible) == 0
-	return s, v
+	return s
 }
 
 func known(frozen Number, computed float64) Number {

@@ -23,7 +23,7 @@ func (c *Collection) scorecard(dataset DatasetInfo, run RunInfo) *Scorecard {
 		results = append(results, res)
 		card.Backends = append(card.Backends, res.score)
 	}
-	card.Pairs = c.comparePairs(r, dataset.Intact)
+	card.Pairs = c.comparePairs(r, results, dataset.Intact)
 	card.Ties = ties(card)
 	card.Warnings = c.warnings(results, card)
 	return card
@@ -33,26 +33,30 @@ func (c *Collection) laneResult(l *laneState, r *stats.Resampler, intact bool) *
 	res := &laneResult{lane: l, names: l.scenarios()}
 	res.score = BackendScore{Name: l.lane.Name, Kind: l.lane.Kind, Scenarios: map[string]ScenarioScore{}}
 	worst := math.Inf(1)
-	for _, name := range res.names {
+	for i, name := range res.names {
 		m := newModel(l.tallies[name], &l.meters, c.profile, intact)
-		s, v := c.scenario(m, name, r, &l.meters)
-		res.models, res.point = append(res.models, m), append(res.point, v)
+		res.models, res.point = append(res.models, m), append(res.point, m.point())
+		res.intervals = newEnsemble(res.models[i:], res.names[i:i+1], c.profile).intervals(r)
+		s := c.scenario(res.intervals, res.point[i], &l.meters)
 		res.score.Scenarios[name] = s
 		if total := float64(s.Total.Value); total < worst {
 			worst, res.score.Worst = total, name
 		}
 	}
-	c.runResult(res, r)
+	// The intervals of a single scenario are those of the run.
+	if len(res.names) != 1 {
+		res.intervals = newEnsemble(res.models, res.names, c.profile).intervals(r)
+	}
+	c.runResult(res)
 	return res
 }
 
 // runResult combines a lane's scenarios into its score over the run.
-func (c *Collection) runResult(res *laneResult, r *stats.Resampler) {
-	e := newEnsemble(res.models, res.names, c.profile)
-	res.run = e.run(res.point)
-	iv := e.intervals(r)
+func (c *Collection) runResult(res *laneResult) {
+	iv := res.intervals
+	res.run = iv.ensemble.run(res.point)
 	s := &res.score.Result
-	shares := e.shares(res.point)
+	shares := iv.ensemble.shares(res.point)
 	of := func(pick func(*ScenarioScore) *Category) Category { return res.combine(iv, shares, pick) }
 	s.Categories = Categories{
 		Accuracy:     of(func(s *ScenarioScore) *Category { return &s.Categories.Accuracy }),

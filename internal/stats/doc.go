@@ -7,7 +7,8 @@
 //  1. Turn each row's cluster key (entity, else request) into a number with [Hash].
 //  2. Add the row's weighted values to a [Groups] table: integers only, so that the
 //     same rows give the same bits in any order and any partition.
-//  3. [Align] the tables that are to be compared into [Frame]s over one set of groups.
+//  3. Find the [Layout] of the tables that are to be compared, and lay them out as
+//     [Frame]s over its groups.
 //  4. Draw group counts with a [Resampler], evaluate the statistic once a replicate,
 //     and take [Interval].
 //

@@ -161,45 +161,60 @@ func (f *Frame) index() *Frame {
 	return f
 }
 
-// Align lays tables out over common groups. While all clusters of all tables together
-// are few enough, they are the groups, in the order of their hash, and coarse equals
-// fine. Otherwise the groups are the hashed ones: fine for sums, coarse (with sums and
-// histograms) for what needs both. A nil table gives an empty frame.
-func Align(tables ...*Groups) (fine, coarse []*Frame) {
-	if index := unionIndex(tables); index != nil {
-		for _, t := range tables {
-			fine = append(fine, exactFrame(t, index))
-		}
-		return fine, fine
-	}
-	for _, t := range tables {
-		f, c := hashedFrames(t)
-		fine, coarse = append(fine, f), append(coarse, c)
-	}
-	return fine, coarse
+// Layout is the set of groups that several tables share. While all clusters of all
+// tables together are few enough, they are the groups, in the order of their hash.
+// Otherwise the groups are the hashed ones: fine for sums, coarse (with sums and
+// histograms) for what needs both.
+type Layout struct {
+	// index numbers the clusters; nil when they are hashed.
+	index map[uint64]int
 }
 
-// unionIndex numbers the clusters of all tables, or returns nil when they must be hashed.
-func unionIndex(tables []*Groups) map[uint64]int {
+// NewLayout returns the common layout of tables; nil tables are empty.
+func NewLayout(tables ...*Groups) *Layout {
 	union := map[uint64]int{}
 	for _, t := range tables {
 		if t == nil {
 			continue
 		}
 		if t.slots == nil {
-			return nil
+			return &Layout{}
 		}
 		for cluster := range t.slots {
 			union[cluster] = 0
 		}
 		if len(union) > ExactClusters {
-			return nil
+			return &Layout{}
 		}
 	}
 	for i, cluster := range slices.Sorted(maps.Keys(union)) {
 		union[cluster] = i
 	}
-	return union
+	return &Layout{index: union}
+}
+
+// Equal reports whether two layouts have the same groups, so that draws over one are
+// draws over the other.
+func (l *Layout) Equal(o *Layout) bool {
+	return (l.index == nil) == (o.index == nil) && maps.Equal(l.index, o.index)
+}
+
+// Exact reports whether clusters are the groups; fine and coarse frames are then the
+// same.
+func (l *Layout) Exact() bool { return l.index != nil }
+
+// Frames lays tables of the layout out. A nil table gives an empty frame.
+func (l *Layout) Frames(tables ...*Groups) (fine, coarse []*Frame) {
+	for _, t := range tables {
+		if l.Exact() {
+			f := exactFrame(t, l.index)
+			fine, coarse = append(fine, f), append(coarse, f)
+			continue
+		}
+		f, c := hashedFrames(t)
+		fine, coarse = append(fine, f), append(coarse, c)
+	}
+	return fine, coarse
 }
 
 func newFrame(groups, columns int) *Frame {

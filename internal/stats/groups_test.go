@@ -12,6 +12,34 @@ import (
 
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
+func align(tables ...*Groups) (fine, coarse []*Frame) {
+	return NewLayout(tables...).Frames(tables...)
+}
+
+func TestLayoutsOfTheSameClustersAreEqual(t *testing.T) {
+	table := func(from, to, clusters int) *Groups {
+		g := NewGroups(2)
+		fill(g, upTo(to)[from:], clusters)
+		return g
+	}
+	small, shifted, big := table(0, 100, 50), table(25, 125, 50), table(0, 5000, 5000)
+	for _, tc := range []struct {
+		a, b *Layout
+		want bool
+	}{
+		{NewLayout(small), NewLayout(shifted), true},
+		{NewLayout(small), NewLayout(small, nil, shifted), true},
+		{NewLayout(small), NewLayout(table(0, 49, 50)), false},
+		{NewLayout(small), NewLayout(big), false},
+		{NewLayout(big), NewLayout(small, big), true},
+		{NewLayout(), NewLayout(nil), true},
+	} {
+		if got := tc.a.Equal(tc.b); got != tc.want {
+			t.Errorf("%d and %d clusters are equal: %v", len(tc.a.index), len(tc.b.index), got)
+		}
+	}
+}
+
 func TestHashSpreadsAndStays(t *testing.T) {
 	// Golden values: printed intervals depend on them. The first is the first number of
 	// splitmix64 from seed 0, as published.
@@ -107,8 +135,8 @@ func upTo(n int) []int {
 
 func sameFrames(t *testing.T, what string, a, b *Groups) {
 	t.Helper()
-	fineA, coarseA := Align(a)
-	fineB, coarseB := Align(b)
+	fineA, coarseA := align(a)
+	fineB, coarseB := align(b)
 	// Not go-cmp: it takes minutes for tables of this size.
 	if !reflect.DeepEqual(fineA, fineB) || !reflect.DeepEqual(coarseA, coarseB) {
 		t.Errorf("%s: frames differ", what)
@@ -160,11 +188,11 @@ func TestGroupsSub(t *testing.T) {
 	}
 }
 
-func TestAlignSharesGroups(t *testing.T) {
+func TestLayoutSharesGroups(t *testing.T) {
 	a, b := NewGroups(2), NewGroups(2)
 	fill(a, []int{0, 1, 2}, 100)
 	fill(b, []int{2, 3, 102}, 100)
-	fine, coarse := Align(a, b, nil)
+	fine, coarse := align(a, b, nil)
 	if fine[0].Groups != 4 || coarse[1] != fine[1] || len(fine[2].Cols) != 0 {
 		t.Fatalf("groups %d, %+v", fine[0].Groups, fine[2])
 	}
@@ -184,7 +212,7 @@ func TestAlignSharesGroups(t *testing.T) {
 	c, d := NewGroups(2), NewGroups(2)
 	fill(c, upTo(150), 1000)
 	fill(d, upTo(300)[150:], 1000)
-	fine, coarse = Align(c, d)
+	fine, coarse = align(c, d)
 	if fine[0].Groups != FineGroups || coarse[1].Groups != CoarseGroups || !c.Exact() {
 		t.Errorf("groups %d and %d, first still exact: %v", fine[0].Groups, coarse[1].Groups, c.Exact())
 	}
@@ -193,7 +221,7 @@ func TestAlignSharesGroups(t *testing.T) {
 func TestCoarseGroupsAreUnionsOfFineOnes(t *testing.T) {
 	g := NewGroups(2)
 	fill(g, upTo(5000), 5000)
-	fine, coarse := Align(g)
+	fine, coarse := align(g)
 	for c := range 2 {
 		for k := range CoarseGroups {
 			sum := 0.0
@@ -232,7 +260,7 @@ func TestQuantilesOfResamplesAgainstMergedHistograms(t *testing.T) {
 			h.Add(uint64(math.Exp(15*rng.Float64())), uint64(1+rng.IntN(3)))
 		}
 	}
-	_, coarse := Align(g)
+	_, coarse := align(g)
 	q := NewQuantiles(coarse[0])
 	for range 50 {
 		counts := make([]float64, CoarseGroups)

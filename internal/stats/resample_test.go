@@ -143,7 +143,7 @@ func coverage(t *testing.T, sims int, truth float64, draw func(*rand.Rand, *Grou
 		rng := rand.New(rand.NewPCG(uint64(s), 12345))
 		g := NewGroups(2)
 		draw(rng, g)
-		_, coarse := Align(g)
+		_, coarse := align(g)
 		f := coarse[0]
 		stat := statistic(f)
 		ones := make([]float64, f.Groups)

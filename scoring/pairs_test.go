@@ -1,0 +1,254 @@
+package scoring
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/stats"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+func pairOf(t *testing.T, card *Scorecard, measure, scenario string) Pair {
+	t.Helper()
+	for _, p := range card.Pairs {
+		if p.Measure == measure && p.Scenario == scenario {
+			return p
+		}
+	}
+	t.Fatalf("no pair of %s in %q", measure, scenario)
+	return Pair{}
+}
+
+// A pair of a run is the pair of the same run without the rows that one of the two
+// could not replay: the subtraction of left rows is exact.
+func TestPairUsesWhatBothCanReplay(t *testing.T) {
+	for _, requests := range []int{60, 500} {
+		w := newWorld(t, 11)
+		rows := w.rows(requests)
+		audit := auditOf(rows, 40)
+		lanes := w.lanes[:2]
+		var all, common []*Row
+		left := int64(0)
+		for i, r := range rows {
+			two := &Row{Label: r.Label, Outcomes: r.Outcomes[:2]}
+			// A lane that cannot replay answers no row of the request.
+			if q := r.Outcomes[0].RequestID; q[15]%7 == 0 {
+				o := *r.Outcomes[1]
+				o.Status, o.Action, o.Candidates = decision.NotReplayable, "", nil
+				two.Outcomes = []*snapshot.Outcome{r.Outcomes[0], &o}
+			}
+			for k, o := range two.Outcomes {
+				if o.Status == decision.NotReplayable && o.RequestID[15]%7 != 0 {
+					o := *o
+					o.Status = decision.Error // here only whole requests are left out
+					two.Outcomes[k] = &o
+				}
+			}
+			all = append(all, two)
+			if two.Outcomes[0].Status == decision.NotReplayable || two.Outcomes[1].Status == decision.NotReplayable {
+				left++
+			} else {
+				common = append(common, all[i])
+			}
+		}
+		if left == 0 || len(common) == 0 {
+			t.Fatal("the rows do not test anything")
+		}
+		in := Input{Lanes: lanes, Rows: rowsOf(all), Audit: outcomes(keep(audit, "third"))}
+		full := mustScore(t, in, w.profile)
+		in.Rows = rowsOf(common)
+		cut := mustScore(t, in, w.profile)
+		for i, p := range full.Pairs {
+			q := cut.Pairs[i]
+			if p.Scenario == "" && p.Left != left {
+				t.Errorf("%d rows are left out, want %d", p.Left, left)
+			}
+			p.Left = 0
+			// Only where both have too many clusters to be groups are the groups the same.
+			if requests > 200 && p.Scenario == "" && asJSON(t, p) != asJSON(t, q) {
+				t.Errorf("of the run  %s\nof the rest %s", asJSON(t, p), asJSON(t, q))
+			}
+			if p.Diff != q.Diff && !math.IsNaN(float64(p.Diff)) {
+				t.Errorf("difference %v, without the rows left out %v", p.Diff, q.Diff)
+			}
+		}
+	}
+}
+
+// keep drops the audit rows of a lane.
+func keep(os []*snapshot.Outcome, not string) []*snapshot.Outcome {
+	var out []*snapshot.Outcome
+	for _, o := range os {
+		if o.Backend != not {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// 300 rows: both right on 250, only the base on 10, only the new on 25, neither on 15.
+func TestPairByHand(t *testing.T) {
+	var rows []*Row
+	for i := range 300 {
+		truth, other := "allow", "block"
+		if i%2 == 0 {
+			truth, other = other, truth
+		}
+		base, next := truth, truth
+		switch {
+		case i < 10:
+			next = other
+		case i < 35:
+			base = other
+		case i < 50:
+			base, next = other, other
+		}
+		rows = append(rows, &Row{Label: label(i, truth), Outcomes: []*snapshot.Outcome{outcome("a", i, base), outcome("b", i, next)}})
+	}
+	in := Input{Lanes: []Lane{{"a", "rules"}, {"b", "rules"}}, Rows: rowsOf(rows), Dataset: DatasetInfo{Intact: true}}
+	p := pairOf(t, mustScore(t, in, preset(t, "default")), MeasureUtility, "")
+	is(t, "difference", p.Diff, 15.0/300)
+	is(t, "p", p.P, stats.McNemar(10, 25))
+	if p.N != 300 || p.Left != 0 || p.OnlyBase != 10 || p.OnlyNew != 25 || p.Verdict != VerdictBetter {
+		t.Errorf("%+v", p)
+	}
+	// The standard error of a mean of 300 differences in {-1, 0, 1}.
+	d := 15.0 / 300
+	se := math.Sqrt((35.0/300 - d*d) / 299)
+	if got := float64(p.MDE); math.Abs(got-2.8*se) > 0.1*2.8*se {
+		t.Errorf("detectable effect is %v, want about %v", got, 2.8*se)
+	}
+	if lo := float64(p.Lo); math.Abs(lo-(d-1.96*se)) > 0.006 {
+		t.Errorf("lower bound %v, want about %v", lo, d-1.96*se)
+	}
+}
+
+// McNemar's test counts rows: it does not hold for clusters, weights or graded utility.
+func TestMcNemarOnlyWhereItHolds(t *testing.T) {
+	build := func(change func(o *snapshot.Outcome, l *snapshot.Label, i int)) Pair {
+		in, rows := mixed(3, 300, 0.8, 0.9)
+		for i, r := range rows {
+			for _, o := range r.Outcomes {
+				change(o, r.Label, i)
+			}
+		}
+		in.Audit = nil
+		return pairOf(t, mustScore(t, in, preset(t, "default")), MeasureUtility, "")
+	}
+	plain := build(func(*snapshot.Outcome, *snapshot.Label, int) {})
+	is(t, "plain p", plain.P, stats.McNemar(plain.OnlyBase, plain.OnlyNew))
+	for name, change := range map[string]func(o *snapshot.Outcome, l *snapshot.Label, i int){
+		"clusters": func(o *snapshot.Outcome, _ *snapshot.Label, i int) { o.Entity = decision.Some([8]byte{byte(i % 60)}) },
+		"weights":  func(o *snapshot.Outcome, _ *snapshot.Label, _ int) { o.KeepProb = 0.5 },
+		"graded": func(_ *snapshot.Outcome, l *snapshot.Label, _ int) {
+			l.Utilities = []snapshot.ActionUtility{{Action: "allow", Utility: 0.5}, {Action: "block", Utility: 0.5}}
+			l.Utilities[len(l.Action)%2].Utility = 0.9
+		},
+	} {
+		p := build(change)
+		if math.IsNaN(float64(p.P)) || float64(p.P) == stats.McNemar(p.OnlyBase, p.OnlyNew) {
+			t.Errorf("%s: p is %v, McNemar's is %v", name, p.P, stats.McNemar(p.OnlyBase, p.OnlyNew))
+		}
+	}
+}
+
+func TestIdenticalBackends(t *testing.T) {
+	in, rows := mixed(4, 300, 0.9, 0.9)
+	for _, r := range rows {
+		o := *r.Outcomes[0]
+		o.Backend = "lane1"
+		r.Outcomes[1] = &o
+	}
+	card := mustScore(t, in, priced(t))
+	u, total := pairOf(t, card, MeasureUtility, ""), pairOf(t, card, MeasureTotal, "")
+	for _, p := range []Pair{u, total} {
+		if p.Diff != 0 || p.Lo != 0 || p.Hi != 0 || p.P != 1 || p.Verdict != VerdictNoDifference {
+			t.Errorf("%+v", p)
+		}
+	}
+	// No discordant pair in 300: what six of one side would have shown.
+	is(t, "detectable effect", u.MDE, bestCase80/300)
+	if !math.IsNaN(float64(total.MDE)) {
+		t.Errorf("detectable effect of the total: %v", total.MDE)
+	}
+	if len(card.Ties) != 1 || len(card.Ties[0]) != 2 {
+		t.Errorf("ties %v", card.Ties)
+	}
+}
+
+// The Poisson law with mean bestCase80 reaches six with 80 %.
+func TestBestCase(t *testing.T) {
+	below, term := 0.0, math.Exp(-bestCase80)
+	for k := 1.0; k <= 6; k++ {
+		below += term
+		term *= bestCase80 / k
+	}
+	if math.Abs(1-below-0.80) > 1e-4 {
+		t.Errorf("P(X >= 6) = %v", 1-below)
+	}
+}
+
+func TestTies(t *testing.T) {
+	card := &Scorecard{}
+	na := Estimate{Value: Number(math.NaN()), NA: "x"}
+	for name, v := range map[string]float64{"a": 90, "b": 89, "c": 80, "d": 79, "e": 10} {
+		card.Backends = append(card.Backends, BackendScore{Name: name, Result: Result{Total: Estimate{Value: Number(v)}}})
+	}
+	card.Backends = append(card.Backends, BackendScore{Name: "gone", Result: Result{Total: na}})
+	slices.SortFunc(card.Backends, func(x, y BackendScore) int { return -cmpString(x.Name, y.Name) })
+	for _, v := range [][3]string{
+		{"b", "a", VerdictNoDifference}, {"c", "a", VerdictWorse}, {"a", "d", VerdictNotComparable}, {"e", "a", VerdictWorse},
+		{"c", "e", VerdictBetter}, {"b", "c", VerdictNoDifference},
+	} {
+		card.Pairs = append(card.Pairs, Pair{Base: v[0], New: v[1], Measure: MeasureTotal, Verdict: v[2]},
+			Pair{Base: v[0], New: v[1], Measure: MeasureUtility, Verdict: VerdictBetter})
+	}
+	// d cannot be compared with the leader, so it cannot be told apart; c ties with b, but
+	// a set is what ties with its leader.
+	if got := fmt.Sprint(ties(card)); got != "[[a b d] [c] [e]]" {
+		t.Errorf("ties are %s", got)
+	}
+}
+
+func cmpString(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func TestBetterBackendLeads(t *testing.T) {
+	in, _ := mixed(6, 400, 0.7, 0.95, 0.94)
+	card := mustScore(t, in, priced(t))
+	if got := fmt.Sprint(card.Ties); got != "[[lane1 lane2] [lane0]]" && got != "[[lane2 lane1] [lane0]]" {
+		t.Errorf("ties are %s", got)
+	}
+	if p := pairOf(t, card, MeasureTotal, ""); p.Base != "lane0" || p.New != "lane1" || p.Verdict != VerdictBetter || !(p.P < 0.001) {
+		t.Errorf("%+v", p)
+	}
+	if len(card.Pairs) != 6 {
+		t.Errorf("%d pairs", len(card.Pairs))
+	}
+}
+
+// The interval of a total is not the sum of its categories' intervals: it comes from
+// joint draws, and is narrower.
+func TestTotalIsResampledJointly(t *testing.T) {
+	in, _ := mixed(7, 400, 0.8)
+	b := mustScore(t, in, priced(t)).Backends[0]
+	w := preset(t, "default").Weights.list()
+	_, cats := b.Categories.list()
+	added := 0.0
+	for i, c := range cats {
+		added += w[i] * float64(c.Hi-c.Lo)
+	}
+	if width := float64(b.Total.Hi - b.Total.Lo); !(width > 0 && width < added) {
+		t.Errorf("the interval of the total is %v wide, the four together %v", width, added)
+	}
+}
