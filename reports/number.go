@@ -81,8 +81,9 @@ func significant(v float64) string {
 
 // money formats an amount with three significant digits; the currency stands in the head.
 func money(v float64) string {
-	if v > 0 && v < 1e-9 {
-		return "<0.000000001"
+	// A row of zeros after the point cannot be read: 0.00000000717.
+	if v > 0 && v < 1e-5 {
+		return strconv.FormatFloat(v, 'e', 2, 64)
 	}
 	return significant(v)
 }

@@ -27,7 +27,7 @@ func TestNumberFormats(t *testing.T) {
 		{"latency", latency, 999_600, "1.00 ms"}, {"latency", latency, 168_000, "168 µs"}, {"latency", latency, 1e9, "1.00 s"}, {"latency", latency, 12_345e9, "12,300 s"},
 		{"latency", latency, -1, "NA"}, {"latency", latency, notANumber, "NA"}, {"latency", latency, inf, "NA"},
 		{"money", money, 0, "0"}, {"money", money, 0.00021, "0.000210"}, {"money", money, 1.5, "1.50"}, {"money", money, 12345, "12,300"},
-		{"money", money, 9.996, "10.0"}, {"money", money, 1e-12, "<0.000000001"}, {"money", money, notANumber, "NA"},
+		{"money", money, 9.996, "10.0"}, {"money", money, 1e-12, "1.00e-12"}, {"money", money, 7.17e-9, "7.17e-09"}, {"money", money, notANumber, "NA"},
 	} {
 		if got := tt.f(tt.in); got != tt.want {
 			t.Errorf("%s(%v) = %q, want %q", tt.name, tt.in, got, tt.want)
