@@ -128,10 +128,10 @@ func (a *arithmetic) scenario(where string, s *ScenarioScore) {
 	}
 	if cost := &s.Categories.Cost; cost.NA == "" {
 		price := 0.0
-		for _, t := range cost.Terms[1:] {
+		for _, t := range cost.parts() {
 			price += float64(t.Value)
 		}
-		a.number(where+": price", cost.Terms[0].Value, price)
+		a.number(where+": price", cost.term(termPrice).Value, price)
 		a.number(where+": cost", cost.Value, costScore(price, a.profile.Cost))
 	}
 	if aud := &s.Categories.Auditability; aud.NA == "" {
@@ -143,9 +143,12 @@ func (a *arithmetic) scenario(where string, s *ScenarioScore) {
 	}
 }
 
+// parts are the terms after the first: a hand-made category may have none.
+func (c *Category) parts() []Term { return c.Terms[min(1, len(c.Terms)):] }
+
 func (a *arithmetic) latency(c *Category) float64 {
 	var t, w []float64
-	for _, q := range c.Terms[1:] {
+	for _, q := range c.parts() {
 		v := float64(q.Value)
 		if q.NA != "" { // beyond every answer
 			v = math.Inf(1)
@@ -211,7 +214,24 @@ func generic(card *Scorecard) (any, error) {
 	return v, nil
 }
 
+// nothing reports whether a value says nothing: an empty list or map is written as null
+// by some and as empty by others.
+func nothing(v any) bool {
+	switch x := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(x) == 0
+	case []any:
+		return len(x) == 0
+	}
+	return false
+}
+
 func diff(path string, a, b any, out *[]string) {
+	if nothing(a) && nothing(b) {
+		return
+	}
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
@@ -235,16 +255,20 @@ func diff(path string, a, b any, out *[]string) {
 			return
 		}
 	default:
-		if a == b {
-			return
-		}
-	}
-	if _, isMap := b.(map[string]any); !isMap {
-		if _, isList := b.([]any); !isList && a == b {
+		if !listed(b) && a == b {
 			return
 		}
 	}
 	*out = append(*out, fmt.Sprintf("%s: %s, %s", path, short(a), short(b)))
+}
+
+// listed reports whether a value is a map or a list, which == cannot compare.
+func listed(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 func short(v any) string {

@@ -31,7 +31,7 @@ func blocks(markdown string) (out []struct{ command, want string }) {
 }
 
 // measured stands for whatever a run measured: numbers, durations, places, footnotes.
-var measured = regexp.MustCompile(`[-+]?[0-9][0-9.,]*( ns| µs| ms| s)?|\bns\b|\bµs\b|\bms\b|=`)
+var measured = regexp.MustCompile(`\b[0-9a-f]{64}\b|[-+]?[0-9][0-9.,]*( ns| µs| ms| s)?|\bns\b|\bµs\b|\bms\b|=`)
 
 // shape reduces a line to what does not depend on the run.
 func shape(line string) string {
