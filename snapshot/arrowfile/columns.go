@@ -183,7 +183,9 @@ func (c *column) begin() {
 		c.fill(gap)
 	}
 	if c.nullable {
-		c.valid = growBits(c.valid, c.n+1)
+		if c.n&7 == 0 {
+			c.valid = append(c.valid, 0)
+		}
 		c.valid[c.n>>3] |= 1 << (c.n & 7)
 	}
 	c.n++
