@@ -12,6 +12,7 @@ import (
 const (
 	tooFewClusters = "too few clusters"
 	termSkill      = "Brier skill"
+	termPrice      = "per 1000 answered"
 )
 
 // laneResult is a lane fully evaluated.
@@ -293,7 +294,7 @@ func (m *model) costCategory(iv *intervals, v *values, ms *meters) Category {
 	if na != "" {
 		return cat
 	}
-	cat.Terms = []Term{iv.term("per 1000 answered", math.NaN(), statPrice, v[statPrice], "")}
+	cat.Terms = []Term{iv.term(termPrice, math.NaN(), statPrice, v[statPrice], "")}
 	for i, e := range ms.list {
 		if p := m.meterPrice(m.sums, i); p > 0 || (i > 0 && e.price == 0) {
 			name := e.unit

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"sort"
 )
@@ -229,22 +230,10 @@ func nothing(v any) bool {
 }
 
 func diff(path string, a, b any, out *[]string) {
-	if nothing(a) && nothing(b) {
-		return
-	}
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
-			keys := map[string]bool{}
-			for k := range x {
-				keys[k] = true
-			}
-			for k := range y {
-				keys[k] = true
-			}
-			for k := range keys {
-				diff(path+"."+k, x[k], y[k], out)
-			}
+			diffMaps(path, x, y, out)
 			return
 		}
 	case []any:
@@ -254,21 +243,21 @@ func diff(path string, a, b any, out *[]string) {
 			}
 			return
 		}
-	default:
-		if !listed(b) && a == b {
-			return
-		}
 	}
-	*out = append(*out, fmt.Sprintf("%s: %s, %s", path, short(a), short(b)))
+	if !reflect.DeepEqual(a, b) {
+		*out = append(*out, fmt.Sprintf("%s: %s, %s", path, short(a), short(b)))
+	}
 }
 
-// listed reports whether a value is a map or a list, which == cannot compare.
-func listed(v any) bool {
-	switch v.(type) {
-	case map[string]any, []any:
-		return true
+func diffMaps(path string, a, b map[string]any, out *[]string) {
+	for k := range a {
+		diff(path+"."+k, a[k], b[k], out)
 	}
-	return false
+	for k := range b {
+		if _, both := a[k]; !both {
+			diff(path+"."+k, nil, b[k], out)
+		}
+	}
 }
 
 func short(v any) string {
