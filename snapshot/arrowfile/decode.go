@@ -20,6 +20,9 @@ const (
 	maxExpansion = 128 << 10 / 4
 	// maxRows bounds the rows of a batch.
 	maxRows = 16 << 20
+	// decodeSlack lets zstd use its fast copy loops, which may write past the end of a
+	// block.
+	decodeSlack = 64
 	// expansionSlack is what frame headers and small frames are off by.
 	expansionSlack = 64
 )
@@ -332,10 +335,11 @@ func (d *decoder) inflate(b []byte, memory *[]byte) ([]byte, error) {
 	if d.spent += int(n); d.spent > maxBatch {
 		return nil, fmt.Errorf("batch of more than %d bytes", maxBatch)
 	}
-	if cap(*memory) < int(n) || *memory == nil {
-		*memory = make([]byte, 0, max(int(n), 1))
+	room := int(n) + decodeSlack
+	if cap(*memory) < room {
+		*memory = make([]byte, 0, room)
 	}
-	out, err := d.zstd.DecodeAll(frame, (*memory)[:0:max(int(n), 1)])
+	out, err := d.zstd.DecodeAll(frame, (*memory)[:0:room])
 	if err != nil {
 		return nil, err
 	}
