@@ -3,6 +3,7 @@ package scoring
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 	"time"
 
@@ -82,4 +83,56 @@ func BenchmarkScorecard(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// manyRows yields n rows of one reused Row, as a reader would: memory stays that of the
+// accumulators, whatever n is.
+func manyRows(n int, lanes []Lane) func(func(*Row, error) bool) {
+	return func(yield func(*Row, error) bool) {
+		rng := rand.New(rand.NewPCG(1, 2))
+		l := label(0, "")
+		r := &Row{Label: l}
+		for i := range lanes {
+			o := outcome(lanes[i].Name, 0, "")
+			r.Outcomes = append(r.Outcomes, o)
+		}
+		actions := []string{"allow", "block", "challenge"}
+		scenarios := []string{"s1", "s2", "s3"}
+		for k := range n {
+			l.Action = actions[rng.IntN(3)]
+			id := idOf(uint64(k))
+			for i, o := range r.Outcomes {
+				o.ID, o.RequestID, o.Scenario, o.Ref.Row = id, id, scenarios[k%3], int64(k)
+				o.Action = l.Action
+				if rng.IntN(10) <= i {
+					o.Action = "allow"
+				}
+				o.Latency.V = time.Duration(50_000 + rng.IntN(1<<20))
+			}
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// BenchmarkStream reports the cost of an outcome and the heap that a long run holds.
+func BenchmarkStream(b *testing.B) {
+	lanes := []Lane{{"a", "rules"}, {"b", "flash"}, {"c", "model"}}
+	const n = 1_000_000
+	p := priced(b)
+	var held uint64
+	for b.Loop() {
+		c, err := Collect(Input{Lanes: lanes, Rows: manyRows(n, lanes)}, p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		held = m.HeapAlloc
+		runtime.KeepAlive(c)
+	}
+	b.ReportMetric(float64(held)/(1<<20), "MiB-held")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n/float64(len(lanes)), "ns/outcome")
 }
