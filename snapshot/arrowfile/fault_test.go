@@ -175,6 +175,38 @@ func TestFaultsLoseNothingAcknowledged(t *testing.T) {
 	}
 }
 
+// On a full disk a full batch is not compressed again for every row.
+func TestAppendLeavesAFailedWriteAloneForAWhile(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	fs := &faultFS{op: "write", fails: map[int]bool{1: true, 2: true}, err: syscall.ENOSPC}
+	w, err := Create(t.TempDir(), Options{FS: fs, BatchRows: 1, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGen(47)
+	if err := w.Append(g.snapshot()); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if err := w.Append(g.snapshot()); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("append: %v", err)
+		}
+	}
+	if fs.calls != 1 {
+		t.Errorf("%d attempts to write", fs.calls)
+	}
+	if err := w.Flush(snapshot.Ledger{}); !errors.Is(err, syscall.ENOSPC) || fs.calls != 2 {
+		t.Errorf("flush: %v after %d attempts", err, fs.calls)
+	}
+	now = now.Add(retryEvery)
+	if err := w.Append(g.snapshot()); err != nil || w.Watermark() != 1 {
+		t.Errorf("append: %v, watermark %d", err, w.Watermark())
+	}
+	if err := w.Close(snapshot.Ledger{}, totalOf(2)); err != nil {
+		t.Error(err)
+	}
+}
+
 // When neither syncing nor cutting works, a batch that was not acknowledged may stand in
 // two segments; nothing is missing.
 func TestDoubleFaultMayRepeatButNeverLoses(t *testing.T) {

@@ -59,14 +59,17 @@ func Recover(path string) (*Recovery, error) {
 // RecoverDir recovers every .open file of a directory whose writer is gone. Files of
 // living writers are left alone; errors of single files are joined.
 func RecoverDir(dir string) ([]*Recovery, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*"+Ext+OpenExt))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	var out []*Recovery
 	var errs []error
-	for _, p := range paths {
-		r, err := Recover(p)
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), Ext+OpenExt) {
+			continue
+		}
+		r, err := Recover(filepath.Join(dir, e.Name()))
 		if err == nil {
 			out = append(out, r)
 		} else if !errors.Is(err, ErrBusy) {

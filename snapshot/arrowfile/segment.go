@@ -137,8 +137,9 @@ type segment struct {
 	last           sum
 	info           segmentInfo
 	opened, synced time.Time
-	dirty          bool
-	buf            []byte
+	// dirty: there are bytes that were not synced; placed: the directory was synced.
+	dirty, placed bool
+	buf           []byte
 }
 
 // segmentHead is what a new segment is told about itself.
@@ -199,10 +200,9 @@ func (s *segment) write(cols *columnSet, add segmentInfo) error {
 	if s.opts.Sync == SyncBatch {
 		// The kernel may drop the pages of a failed sync: another sync of this file could
 		// succeed without the data. So the file is given up, and the batch goes elsewhere.
-		if err := s.file.Sync(); err != nil {
-			return errors.Join(fmt.Errorf("%w: sync %s: %w", errTorn, s.path, err), s.file.Truncate(s.size))
+		if err := s.sync(s.opts.Now()); err != nil {
+			return errors.Join(err, s.file.Truncate(s.size))
 		}
-		s.dirty = false
 	}
 	s.size += int64(len(buf))
 	s.records, s.digests, s.last = append(s.records, b), append(s.digests, last), last
@@ -229,16 +229,25 @@ func (s *segment) append(b []byte) error {
 	return err
 }
 
+// sync makes what was written durable, the first time with the file's name.
+func (s *segment) sync(now time.Time) error {
+	err := s.file.Sync()
+	if err == nil && !s.placed {
+		err = s.opts.FS.SyncDir(filepath.Dir(s.path))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: sync %s: %w", errTorn, s.path, err)
+	}
+	s.synced, s.dirty, s.placed = now, false, true
+	return nil
+}
+
 // syncIfDue syncs under the interval policy.
 func (s *segment) syncIfDue(now time.Time) error {
 	if !s.dirty || s.opts.Sync != SyncInterval || now.Sub(s.synced) < s.opts.SyncEvery {
 		return nil
 	}
-	if err := s.file.Sync(); err != nil {
-		return fmt.Errorf("%w: sync %s: %w", errTorn, s.path, err)
-	}
-	s.synced, s.dirty = now, false
-	return nil
+	return s.sync(now)
 }
 
 // seal ends the file: footer, sync, rename, sync of the directory. When a step fails the

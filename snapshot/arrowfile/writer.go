@@ -17,6 +17,9 @@ const (
 	churnRows = 10_000
 	// lossEvery is how often losses are written when there are no rows to go with them.
 	lossEvery = 10 * time.Second
+	// retryEvery is how long Append leaves a failed write alone. A full batch would be
+	// compressed again for every row, on a disk that is full.
+	retryEvery = time.Second
 )
 
 // Writer writes snapshots to the segments of a directory. It is not safe for concurrent
@@ -25,7 +28,8 @@ const (
 // After an error the rows that were appended and not acknowledged are still pending, and
 // the next Append or Flush tries to write them again: into the same segment when its torn
 // bytes could be cut off, else into a new one, which leaves the old one for [Recover]. An
-// Append that returned an error has not taken its row.
+// Append that returned an error has not taken its row; for a second it returns the error
+// again without trying.
 type Writer struct {
 	opts  Options
 	dir   string
@@ -40,6 +44,8 @@ type Writer struct {
 	written   uint64
 	forced    map[string]uint64
 	strategy  string
+	failed    error
+	failedAt  time.Time
 	closed    bool
 	closeErr  error
 	abandoned int
@@ -102,7 +108,7 @@ func (w *Writer) Append(s *snapshot.Snapshot) error {
 		}
 	}
 	if w.batch.full(&w.opts, size) {
-		if err := w.writeBatch(); err != nil {
+		if err := w.makeRoom(); err != nil {
 			return err
 		}
 	}
@@ -129,6 +135,14 @@ func (w *Writer) capture(schema *decision.Schema) error {
 	return nil
 }
 
+// makeRoom writes the full batch, unless that has just failed.
+func (w *Writer) makeRoom() error {
+	if w.failed != nil && w.opts.Now().Sub(w.failedAt) < retryEvery {
+		return w.failed
+	}
+	return w.writeBatch()
+}
+
 // writeBatch writes the pending rows, into a new segment when the open one cannot take
 // them.
 func (w *Writer) writeBatch() error {
@@ -139,8 +153,14 @@ func (w *Writer) writeBatch() error {
 }
 
 func (w *Writer) writePending() error {
-	w.batch.spread()
 	now := w.opts.Now()
+	err := w.tryPending(now)
+	w.failed, w.failedAt = err, now
+	return err
+}
+
+func (w *Writer) tryPending(now time.Time) error {
+	w.batch.spread()
 	if w.seg != nil && (w.outgrown() || w.expired(now)) {
 		if err := w.seal(nil); err != nil {
 			return err
