@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -140,15 +141,17 @@ func openBackend(ctx context.Context, s backends.Spec, schema *decision.Schema) 
 
 // runReplay writes the run: outcomes as they come, the labels, then the manifest.
 func (a *app) runReplay(ctx context.Context, ds *datasets.Dataset, patterns []string, lanes []replay.Lane, f *replayFlags) error {
-	manifest, err := a.manifest(ds, patterns, lanes, f)
+	info, err := ds.Info()
 	if err != nil {
 		return err
 	}
-	w, err := datasets.CreateRun(f.out, manifest)
+	w, err := datasets.CreateRun(f.out, manifest(info, ds, patterns, lanes, f))
 	if err != nil {
 		return err
 	}
-	n, err := a.writeOutcomes(ctx, w, ds, lanes, f)
+	bar := a.progress("replay", "decisions", selected(info, f.scenarios)*int64(len(lanes)))
+	n, err := writeOutcomes(ctx, w, ds, lanes, f, bar)
+	bar.Stop()
 	if err == nil && n.rows == 0 {
 		err = fail(exitNoVerdict, "'clefbench datasets describe' lists the scenarios", "nothing selected: no decision of scenario %q", f.scenarios)
 	}
@@ -190,11 +193,9 @@ func (n *tally) silent(lanes []replay.Lane) error {
 }
 
 // writeOutcomes runs the replay.
-func (a *app) writeOutcomes(ctx context.Context, w *datasets.RunWriter, ds *datasets.Dataset, lanes []replay.Lane, f *replayFlags) (*tally, error) {
+func writeOutcomes(ctx context.Context, w *datasets.RunWriter, ds *datasets.Dataset, lanes []replay.Lane, f *replayFlags, bar *term.Progress) (*tally, error) {
 	plan := f.plan
 	plan.Artefacts = &artefacts{dataset: ds, rules: map[[32]byte]map[string]bool{}}
-	bar := a.progress("replay", "decisions")
-	defer bar.Stop()
 	shown := int64(0)
 	plan.Progress = func(p replay.Progress) {
 		bar.Add(p.Calls - shown)
@@ -219,19 +220,26 @@ func (a *app) writeOutcomes(ctx context.Context, w *datasets.RunWriter, ds *data
 }
 
 // progress shows a line on a terminal; elsewhere, and with --quiet, it is silent.
-func (a *app) progress(label, unit string) *term.Progress {
+func (a *app) progress(label, unit string, total int64) *term.Progress {
 	if a.quiet {
 		return nil
 	}
-	return term.StartProgress(a.stderr, term.ProgressOptions{Label: label, Unit: unit, Info: term.Detect(a.stderr, a.lookupEnv)})
+	return term.StartProgress(a.stderr, term.ProgressOptions{Label: label, Unit: unit, Total: total, Info: term.Detect(a.stderr, a.lookupEnv)})
 }
 
-func (a *app) manifest(ds *datasets.Dataset, patterns []string, lanes []replay.Lane, f *replayFlags) (datasets.RunManifest, error) {
-	version, _ := buildVersion()
-	info, err := ds.Info()
-	if err != nil {
-		return datasets.RunManifest{}, err
+// selected counts the requests of the scenarios, of all when none is named.
+func selected(info *datasets.Info, scenarios []string) int64 {
+	n := int64(0)
+	for _, s := range info.Scenarios {
+		if len(scenarios) == 0 || slices.Contains(scenarios, s.Name) {
+			n += s.Requests
+		}
 	}
+	return n
+}
+
+func manifest(info *datasets.Info, ds *datasets.Dataset, patterns []string, lanes []replay.Lane, f *replayFlags) datasets.RunManifest {
+	version, _ := buildVersion()
 	m := datasets.RunManifest{Tool: version, Started: time.Now().UTC(), Seed: f.plan.Seed, Machine: datasets.ThisMachine(),
 		Plan: datasets.RunPlan{Scenarios: f.scenarios, Block: f.plan.Block, Warmup: f.plan.Warmup,
 			Timeout: f.plan.Timeout, Audit: f.plan.Audit, Repeats: f.plan.Repeats},
@@ -249,5 +257,5 @@ func (a *app) manifest(ds *datasets.Dataset, patterns []string, lanes []replay.L
 		}
 		m.Lanes = append(m.Lanes, lane)
 	}
-	return m, nil
+	return m
 }
