@@ -74,21 +74,25 @@ func (c *Collection) profileWarnings(w *warner, card *Scorecard) {
 			w.add(WarnUnset, "", s, "the profile weighs scenario %s, which the run does not have", s)
 		}
 	}
-	seen := map[string]bool{}
+	var estimated, unproven []string
 	for _, l := range c.lanes {
 		for _, m := range l.meters.list[1:] {
-			r := m.receipt
-			what := fmt.Sprintf("the price of %s per %s", r.Backend, r.Unit)
-			if seen[what+r.Model] {
-				continue
-			}
-			seen[what+r.Model] = true
-			if strings.Contains(strings.ToLower(r.Note), "estimate") {
-				w.add(WarnEstimated, l.lane.Name, "", "%s is an estimate: %s", what, r.Note)
-			} else if r.URL == "" {
-				w.add(WarnNoReceipt, l.lane.Name, "", "%s has no URL as its receipt", what)
+			what := m.receipt.Backend + " per " + m.unit
+			if strings.Contains(strings.ToLower(m.receipt.Note), "estimate") {
+				estimated = append(estimated, what)
+			} else if m.receipt.URL == "" {
+				unproven = append(unproven, what)
 			}
 		}
+	}
+	w.prices(WarnEstimated, "prices that are estimates", estimated)
+	w.prices(WarnNoReceipt, "prices without a URL as their receipt", unproven)
+}
+
+func (w *warner) prices(code, what string, entries []string) {
+	slices.Sort(entries)
+	if entries = slices.Compact(entries); len(entries) > 0 {
+		w.add(code, "", "", "%s: %s", what, strings.Join(entries, ", "))
 	}
 }
 
@@ -136,6 +140,7 @@ func (s *sharedWarnings) emit(w *warner) {
 
 func (res *laneResult) warn(w *warner, shared *sharedWarnings) {
 	name := res.score.Name
+	var fast []string
 	for i, scenario := range res.names {
 		m, s := res.models[i], res.score.Scenarios[scenario]
 		res.warnData(m, scenario, shared)
@@ -143,7 +148,7 @@ func (res *laneResult) warn(w *warner, shared *sharedWarnings) {
 			w.add(WarnNotReplayable, name, scenario, "%d of %d decisions cannot be replayed: they count as unanswered", s.Counts.NotReplayable, s.Counts.Offered)
 		}
 		if p50 := float64(s.LatencyNs.P50); s.Categories.Latency.NA == "" && p50 < clockBound {
-			w.add(WarnClock, name, scenario, "p50 of %.0f ns: reading the clock is a large part of what was measured", p50)
+			fast = append(fast, scenario)
 		}
 		if t := m.tally; !t.untimed.IsZero() && s.Categories.Latency.NA == "" {
 			w.add(WarnUntimed, name, scenario, "%s of the answered requests have no latency and are left out of it", percent(t.untimed.Float()/(t.untimed.Float()+t.timed.Float())))
@@ -151,6 +156,9 @@ func (res *laneResult) warn(w *warner, shared *sharedWarnings) {
 		if m.scale > 1 {
 			w.add(WarnUsage, name, scenario, "%s of the calls failed without a known usage: they are taken to cost what the others cost", percent(1-1/m.scale))
 		}
+	}
+	if len(fast) > 0 {
+		w.add(WarnClock, name, "", "p50 is below %d ns in %s: reading the clock is a large part of what was measured", clockBound, strings.Join(fast, ", "))
 	}
 	names, cats := res.score.Categories.list()
 	for k := range cats {
