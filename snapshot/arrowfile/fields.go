@@ -167,9 +167,9 @@ func instant[R any](name string, at func(*R) *time.Time) field[R] {
 }
 
 // optional is a column that is null where an Opt is not set.
-func optional[R, T any](name string, typ dataType, width int, at func(*R) *decision.Opt[T],
+func optional[R, T any](name string, typ dataType, at func(*R) *decision.Opt[T],
 	put func(*column, T), get func(*vector, int) T) field[R] {
-	return leaf(name, typ, width,
+	return leaf(name, typ, typ.bytes(),
 		func(c *column, r *R) {
 			if o := at(r); o.Set {
 				put(c, o.V)
@@ -179,31 +179,31 @@ func optional[R, T any](name string, typ dataType, width int, at func(*R) *decis
 }
 
 func optInt64[R any, T ~int64](name string, at func(*R) *decision.Opt[T]) field[R] {
-	return optional(name, typeInt64, 8, at,
+	return optional(name, typeInt64, at,
 		func(c *column, v T) { c.u64(uint64(v)) },
 		func(v *vector, i int) T { return T(v.u64(i)) })
 }
 
 func optInt8[R any](name string, at func(*R) *decision.Opt[int8]) field[R] {
-	return optional(name, typeInt8, 1, at,
+	return optional(name, typeInt8, at,
 		func(c *column, v int8) { c.u8(uint8(v)) },
 		func(v *vector, i int) int8 { return int8(v.data[i]) })
 }
 
 func optFloat64[R any](name string, at func(*R) *decision.Opt[float64]) field[R] {
-	return optional(name, typeFloat64, 8, at,
+	return optional(name, typeFloat64, at,
 		func(c *column, v float64) { c.f64(v) },
 		func(v *vector, i int) float64 { return v.f64(i) })
 }
 
 func optFloat32[R any](name string, at func(*R) *decision.Opt[float32]) field[R] {
-	return optional(name, typeFloat32, 4, at,
+	return optional(name, typeFloat32, at,
 		func(c *column, v float32) { c.f32(v) },
 		func(v *vector, i int) float32 { return v.f32(i) })
 }
 
 func optBool[R any](name string, at func(*R) *decision.Opt[bool]) field[R] {
-	return optional(name, typeBool, 0, at,
+	return optional(name, typeBool, at,
 		func(c *column, v bool) { c.bit(v) },
 		func(v *vector, i int) bool { return v.bit(i) })
 }

@@ -34,6 +34,21 @@ var typeNames = [...]string{"a foreign type", "bool", "int8", "int16", "int32", 
 
 func (t dataType) String() string { return typeNames[t] }
 
+// bytes is the width of the numeric types.
+func (t dataType) bytes() int {
+	switch t {
+	case typeInt8:
+		return 1
+	case typeInt16:
+		return 2
+	case typeInt32, typeFloat32:
+		return 4
+	case typeInt64, typeFloat64, typeTimestamp:
+		return 8
+	}
+	return 0
+}
+
 // noDict marks a column without a dictionary.
 const noDict = -1
 
