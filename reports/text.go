@@ -103,7 +103,7 @@ func (t *textPrinter) paragraph(mark, s string) {
 
 // fit is the table in the first layout that fits the width.
 func (t *textPrinter) fit(s *section) (string, error) {
-	for l := layoutWide; l < layoutNarrow; l++ {
+	for _, l := range []layout{layoutWide, layoutStacked} {
 		text, err := render(t.table(s, l))
 		if err != nil || t.width <= 0 || displayWidth(text) <= t.width {
 			return text, err

@@ -119,7 +119,7 @@ func decideInto(b decision.Backend, req *decision.Request, out *decision.Respons
 		}
 	}()
 	if err := b.Decide(context.Background(), req, out); err != nil {
-		return fmt.Errorf("Decide returned a Go error, which stands for a broken backend: %w", err)
+		return fmt.Errorf("it returned a Go error, which stands for a broken backend: %w", err)
 	}
 	if len(out.Decisions) != len(req.Questions) {
 		return fmt.Errorf("%d decisions for %d questions", len(out.Decisions), len(req.Questions))

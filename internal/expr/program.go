@@ -99,7 +99,7 @@ type activation struct{ row *Row }
 
 func (a activation) ResolveName(name string) (any, bool) {
 	if name == varRow {
-		return rowValue{a.row}, true
+		return rowValue(a), true
 	}
 	return nil, false
 }
