@@ -110,7 +110,9 @@ func TestBadServices(t *testing.T) {
 		{"confidence", body(200, `{"action": "allow", "confidence": 75}`), decision.Error, "bad-response", "not in [0,1]"},
 		{"probability", body(200, `{"action": "allow", "probabilities": {"allow": 1.5}}`), decision.Error, "bad-response", "not in [0,1]"},
 		{"too much", body(200, `{"action": "allow", "x": "`+strings.Repeat("x", 4096)+`"}`), decision.Error, "bad-response", "more than 4096 bytes"},
-		{"redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.invalid/", http.StatusTemporaryRedirect) }, decision.Error, "http-307", "Temporary Redirect"},
+		{"redirect", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://example.invalid/", http.StatusTemporaryRedirect)
+		}, decision.Error, "http-307", "Temporary Redirect"},
 		{"reset", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, decision.Error, "transport", ""},
 		{"an error of its own", body(200, `{"status": "error"}`), decision.Error, "remote-error", ""},
 		{"a timeout of its own", body(200, `{"status": "timeout", "code": "slow-model"}`), decision.Timeout, "slow-model", ""},
