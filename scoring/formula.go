@@ -1,7 +1,9 @@
 package scoring
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/clefbench/clefbench/internal/stats"
 )
@@ -178,4 +180,67 @@ func mean(values, weights []float64) (value, missing float64) {
 		return math.NaN(), missing
 	}
 	return sum / have, missing
+}
+
+// Fixed point: weights have 28 bits after the point, utilities 44. A product has 72,
+// and 128-bit sums of them neither overflow nor round.
+const (
+	weightBits  = 28
+	utilityBits = 44
+	// maxWeightLog bounds 1/keep_prob: 2^24.
+	maxWeightLog = 24
+)
+
+func fixedWeight(keepProb float64) uint64 {
+	return uint64(math.RoundToEven(math.Ldexp(1/keepProb, weightBits)))
+}
+
+func fixedUtility(u float64) uint64 {
+	return uint64(math.RoundToEven(math.Ldexp(u, utilityBits)))
+}
+
+// totalNA names the categories that keep the total from having a value.
+func totalNA(c *Categories, w Weights) string {
+	var missing []string
+	names, cats := c.list()
+	for i, weight := range w.list() {
+		if weight > 0 && cats[i].NA != "" {
+			missing = append(missing, names[i]+": "+cats[i].NA)
+		}
+	}
+	return strings.Join(missing, "; ")
+}
+
+// floors lists the eligibility floors that are not held; those of categories without
+// weight do not apply.
+func floors(p *Profile, cats *Categories) []string {
+	f, w := p.Floors, p.Weights
+	var out []string
+	if w.Accuracy > 0 {
+		switch dec := cats.Accuracy.term("A_dec"); {
+		case cats.Accuracy.NA != "":
+			out = append(out, "accuracy is NA: "+cats.Accuracy.NA)
+		case dec.NoInterval != "":
+			out = append(out, "no lower bound of accuracy: "+dec.NoInterval)
+		case !(float64(dec.Lo) > f.Accuracy):
+			out = append(out, fmt.Sprintf("lower bound of accuracy %.4g is not above %.4g", dec.Lo, f.Accuracy))
+		}
+	}
+	if w.Latency > 0 {
+		switch att := cats.Latency.term("attainment"); {
+		case cats.Latency.NA != "":
+			out = append(out, "latency is NA: "+cats.Latency.NA)
+		case !(float64(att.Value) >= f.Attainment):
+			out = append(out, fmt.Sprintf("attainment %.4g is below %.4g", att.Value, f.Attainment))
+		}
+	}
+	if w.Auditability > 0 {
+		switch a := &cats.Auditability; {
+		case a.NA != "":
+			out = append(out, "auditability is NA: "+a.NA)
+		case !(float64(a.Value) >= f.Auditability):
+			out = append(out, fmt.Sprintf("auditability %.4g is below %.4g", a.Value, f.Auditability))
+		}
+	}
+	return out
 }

@@ -1,7 +1,9 @@
 package scoring
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,33 +30,6 @@ type laneResult struct {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
-
-// newEnsemble lays a lane's tallies out over the groups of the run.
-func newEnsemble(models []*model, names []string, p *Profile) *ensemble {
-	tables := make([]*stats.Groups, len(models))
-	for i, m := range models {
-		tables[i] = m.tally.groups
-	}
-	e := &ensemble{models: models, names: names, profile: p, layout: stats.NewLayout(tables...)}
-	e.fine, e.coarse = e.layout.Frames(tables...)
-	return e
-}
-
-// intervals are the replicates of an ensemble: fine for statistics without latency,
-// coarse for those with.
-type intervals struct {
-	ensemble     *ensemble
-	fine, coarse *series
-}
-
-func (e *ensemble) intervals(r *stats.Resampler) *intervals {
-	iv := &intervals{ensemble: e, coarse: e.resample(r, true)}
-	iv.fine = iv.coarse
-	if !e.layout.Exact() {
-		iv.fine = e.resample(r, false)
-	}
-	return iv
-}
 
 // column is what a statistic's groups are counted by.
 func column(s stat) int {
@@ -226,18 +201,6 @@ func (c *Categories) list() (names [4]string, cats [4]*Category) {
 		[4]*Category{&c.Accuracy, &c.Latency, &c.Cost, &c.Auditability}
 }
 
-// totalNA names the categories that keep the total from having a value.
-func totalNA(c *Categories, w Weights) string {
-	var missing []string
-	names, cats := c.list()
-	for i, weight := range w.list() {
-		if weight > 0 && cats[i].NA != "" {
-			missing = append(missing, names[i]+": "+cats[i].NA)
-		}
-	}
-	return strings.Join(missing, "; ")
-}
-
 func (m *model) accuracyCategory(iv *intervals, v *values) Category {
 	na := m.na[catAccuracy]
 	cat := Category{Estimate: iv.estimate(statAccuracy, v[statAccuracy], na)}
@@ -363,40 +326,6 @@ func (m *model) wilson(i int, t *Term) {
 	t.Lo, t.Hi, t.NoInterval = Number(lo), Number(hi), ""
 }
 
-// floors lists the eligibility floors that are not held; those of categories without
-// weight do not apply.
-func floors(p *Profile, cats *Categories) []string {
-	f, w := p.Floors, p.Weights
-	var out []string
-	if w.Accuracy > 0 {
-		switch dec := cats.Accuracy.term("A_dec"); {
-		case cats.Accuracy.NA != "":
-			out = append(out, "accuracy is NA: "+cats.Accuracy.NA)
-		case dec.NoInterval != "":
-			out = append(out, "no lower bound of accuracy: "+dec.NoInterval)
-		case !(float64(dec.Lo) > f.Accuracy):
-			out = append(out, fmt.Sprintf("lower bound of accuracy %.4g is not above %.4g", dec.Lo, f.Accuracy))
-		}
-	}
-	if w.Latency > 0 {
-		switch att := cats.Latency.term("attainment"); {
-		case cats.Latency.NA != "":
-			out = append(out, "latency is NA: "+cats.Latency.NA)
-		case !(float64(att.Value) >= f.Attainment):
-			out = append(out, fmt.Sprintf("attainment %.4g is below %.4g", att.Value, f.Attainment))
-		}
-	}
-	if w.Auditability > 0 {
-		switch a := &cats.Auditability; {
-		case a.NA != "":
-			out = append(out, "auditability is NA: "+a.NA)
-		case !(float64(a.Value) >= f.Auditability):
-			out = append(out, fmt.Sprintf("auditability %.4g is below %.4g", a.Value, f.Auditability))
-		}
-	}
-	return out
-}
-
 // term returns a category's term by name; a missing one is NA.
 func (c *Category) term(name string) *Term {
 	for i := range c.Terms {
@@ -406,4 +335,58 @@ func (c *Category) term(name string) *Term {
 	}
 	t := fixed(name, math.NaN())
 	return &t
+}
+
+func quantileOf(h *stats.Histogram, q float64) Number {
+	v := h.Quantile(q)
+	if math.IsInf(v, 0) {
+		v = math.NaN()
+	}
+	return Number(v)
+}
+
+// chartMerge is how many neighbouring histogram buckets make one of the chart: eight
+// buckets to an octave.
+const chartMerge = 16
+
+// distribution thins a histogram for charts; weights are decisions.
+func distribution(h *stats.Histogram) []Bucket {
+	var out []Bucket
+	last := -1
+	for c := range h.Cells() {
+		group := int(c.Bucket) / chartMerge
+		if group != last {
+			lo, _ := stats.BucketBounds(uint16(group * chartMerge))
+			_, hi := stats.BucketBounds(uint16(group*chartMerge + chartMerge - 1))
+			out = append(out, Bucket{LoNs: int64(min(lo, math.MaxInt64)), HiNs: int64(min(hi, math.MaxInt64))})
+			last = group
+		}
+		out[len(out)-1].Weight += Number(math.Ldexp(float64(c.Weight), -histBits))
+	}
+	return out
+}
+
+// confusionTable returns the confusion of actions, sorted; none when there are too many
+// different ones to be a table.
+func (t *tally) confusionTable() []Confusion {
+	if t.overflow {
+		return nil
+	}
+	var out []Confusion
+	for k, w := range t.confusion {
+		out = append(out, Confusion{Truth: k[0], Chosen: k[1], Weight: Number(math.Ldexp(w.Float(), -weightBits))})
+	}
+	slices.SortFunc(out, func(a, b Confusion) int {
+		return cmp.Or(cmp.Compare(a.Truth, b.Truth), cmp.Compare(a.Chosen, b.Chosen))
+	})
+	return out
+}
+
+func (t *tally) finalCounts() Counts {
+	c := t.counts
+	c.Clusters, _ = t.clusters.Count()
+	if len(t.reasons) > 0 {
+		c.Reasons = maps.Clone(t.reasons)
+	}
+	return c
 }

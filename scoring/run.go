@@ -1,9 +1,7 @@
 package scoring
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 
@@ -156,56 +154,172 @@ func (res *laneResult) addRunTerms(iv *intervals) {
 	cats.Latency.Terms = append(cats.Latency.Terms, iv.term("attainment", nan, statAttainment, att, naIf(att, orElse(cats.Latency.NA, "latency was not measured"))))
 }
 
-func quantileOf(h *stats.Histogram, q float64) Number {
-	v := h.Quantile(q)
-	if math.IsInf(v, 0) {
-		v = math.NaN()
+// series are the replicates of every statistic.
+type series [statCount][]float64
+
+func newSeries() *series {
+	var s series
+	for i := range s {
+		s[i] = make([]float64, stats.Replicates)
 	}
-	return Number(v)
+	return &s
 }
 
-// chartMerge is how many neighbouring histogram buckets make one of the chart: eight
-// buckets to an octave.
-const chartMerge = 16
+func (s *series) set(i int, v *values) {
+	for k := range v {
+		s[k][i] = v[k]
+	}
+}
 
-// distribution thins a histogram for charts; weights are decisions.
-func distribution(h *stats.Histogram) []Bucket {
-	var out []Bucket
-	last := -1
-	for c := range h.Cells() {
-		group := int(c.Bucket) / chartMerge
-		if group != last {
-			lo, _ := stats.BucketBounds(uint16(group * chartMerge))
-			_, hi := stats.BucketBounds(uint16(group*chartMerge + chartMerge - 1))
-			out = append(out, Bucket{LoNs: int64(min(lo, math.MaxInt64)), HiNs: int64(min(hi, math.MaxInt64))})
-			last = group
+// ensemble is a lane over its scenarios, laid out over common groups.
+type ensemble struct {
+	models       []*model
+	names        []string
+	layout       *stats.Layout
+	fine, coarse []*stats.Frame
+	profile      *Profile
+}
+
+// weigher is what scenarios are averaged with for a statistic.
+func weigher(s stat) stat {
+	switch s {
+	case statRight:
+		return statRightOf
+	case statAgree:
+		return statRecorded
+	case statPrice:
+		return statAnswered
+	}
+	return statOffered
+}
+
+// combined lists the statistics of a run that are means of those of its scenarios.
+func combined() []stat {
+	return []stat{
+		statUtility, statDecision, statAccuracy, statAttainment, statLatency, statPrice, statCost,
+		statQ1, statQ2, statQ3, statQ4, statQ5, statQ6, statAudit, statRight, statAgree,
+	}
+}
+
+// run combines the values of scenarios into those of the run.
+func (e *ensemble) run(each []values) values {
+	if len(each) == 1 {
+		return each[0]
+	}
+	var v values
+	for i := range v {
+		v[i] = math.NaN()
+	}
+	xs, ws := make([]float64, len(each)), make([]float64, len(each))
+	decisions := make([]float64, len(each))
+	for i := range each {
+		decisions[i] = each[i][statOffered]
+	}
+	shares := scenarioShares(e.profile, e.names, decisions)
+	for _, s := range combined() {
+		by := weigher(s)
+		for i := range each {
+			xs[i], ws[i] = each[i][s], shares[i]
+			if by != statOffered {
+				ws[i] = each[i][by]
+			}
 		}
-		out[len(out)-1].Weight += Number(math.Ldexp(float64(c.Weight), -histBits))
+		v[s], _ = mean(xs, ws)
+	}
+	v[statTotal] = totalScore(v.categories(), e.profile.Weights)
+	return v
+}
+
+// scenarioShares are the weights of scenarios in a run, summing to 1: those that the
+// profile sets, and the rest of the weight by decisions.
+func scenarioShares(p *Profile, names []string, decisions []float64) []float64 {
+	out := make([]float64, len(names))
+	set, free := 0.0, 0.0
+	for i, n := range names {
+		if w, ok := p.ScenarioWeights[n]; ok {
+			set += w
+		} else {
+			free += decisions[i]
+		}
+	}
+	rest := max(0, 1-set)
+	sum := 0.0
+	for i, n := range names {
+		if w, ok := p.ScenarioWeights[n]; ok {
+			out[i] = w
+		} else if free > 0 {
+			out[i] = rest * (decisions[i] / free)
+		}
+		sum += out[i]
+	}
+	for i := range out {
+		if sum > 0 {
+			out[i] /= sum
+		}
 	}
 	return out
 }
 
-// confusionTable returns the confusion of actions, sorted; none when there are too many
-// different ones to be a table.
-func (t *tally) confusionTable() []Confusion {
-	if t.overflow {
-		return nil
+// resample evaluates the ensemble on every replicate of its groups. With latency the
+// groups are the coarse ones, in which all four categories and so the total are known.
+func (e *ensemble) resample(r *stats.Resampler, latency bool) *series {
+	frames := e.fine
+	if latency {
+		frames = e.coarse
 	}
-	var out []Confusion
-	for k, w := range t.confusion {
-		out = append(out, Confusion{Truth: k[0], Chosen: k[1], Weight: Number(math.Ldexp(w.Float(), -weightBits))})
+	out := newSeries()
+	if len(frames) == 0 || frames[0].Groups == 0 {
+		return out
 	}
-	slices.SortFunc(out, func(a, b Confusion) int {
-		return cmp.Or(cmp.Compare(a.Truth, b.Truth), cmp.Compare(a.Chosen, b.Chosen))
-	})
+	quantiles := make([]*stats.Quantiles, len(frames))
+	sums := make([][]float64, len(frames))
+	for i, f := range frames {
+		if latency {
+			quantiles[i] = stats.NewQuantiles(f)
+		}
+		e.models[i].certainty(f)
+		sums[i] = make([]float64, len(f.Cols))
+	}
+	uniforms := r.Uniforms()
+	each := make([]values, len(frames))
+	for b, counts := range r.Counts(frames[0].Groups) {
+		for i, f := range frames {
+			var q func(float64) float64
+			if latency {
+				q = func(p float64) float64 { return quantiles[i].At(counts, p) }
+			}
+			f.Resample(counts, sums[i])
+			each[i] = e.models[i].evaluate(sums[i], q, uniforms[b])
+		}
+		v := e.run(each)
+		out.set(b, &v)
+	}
 	return out
 }
 
-func (t *tally) finalCounts() Counts {
-	c := t.counts
-	c.Clusters, _ = t.clusters.Count()
-	if len(t.reasons) > 0 {
-		c.Reasons = maps.Clone(t.reasons)
+// newEnsemble lays a lane's tallies out over the groups of the run.
+func newEnsemble(models []*model, names []string, p *Profile) *ensemble {
+	tables := make([]*stats.Groups, len(models))
+	for i, m := range models {
+		tables[i] = m.tally.groups
 	}
-	return c
+	e := &ensemble{models: models, names: names, profile: p, layout: stats.NewLayout(tables...)}
+	e.fine, e.coarse = e.layout.Frames(tables...)
+	return e
+}
+
+// intervals are the replicates of an ensemble: fine for statistics without latency,
+// coarse for those with.
+type intervals struct {
+	ensemble     *ensemble
+	fine, coarse *series
+}
+
+func (e *ensemble) intervals(r *stats.Resampler) *intervals {
+	iv := &intervals{ensemble: e, coarse: e.resample(r, true)}
+	iv.fine = iv.coarse
+	if !e.layout.Exact() {
+		iv.fine = e.resample(r, false)
+	}
+	return iv
 }

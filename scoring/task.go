@@ -12,23 +12,6 @@ import (
 	"github.com/clefbench/clefbench/snapshot"
 )
 
-// Fixed point: weights have 28 bits after the point, utilities 44. A product has 72,
-// and 128-bit sums of them neither overflow nor round.
-const (
-	weightBits  = 28
-	utilityBits = 44
-	// maxWeightLog bounds 1/keep_prob: 2^24.
-	maxWeightLog = 24
-)
-
-func fixedWeight(keepProb float64) uint64 {
-	return uint64(math.RoundToEven(math.Ldexp(1/keepProb, weightBits)))
-}
-
-func fixedUtility(u float64) uint64 {
-	return uint64(math.RoundToEven(math.Ldexp(u, utilityBits)))
-}
-
 // NewTask returns a task of which nothing is known: 0/1 utility, anchors computed from
 // the labels of the run.
 func NewTask() Task {
@@ -327,7 +310,7 @@ type anchors struct {
 // of the task win.
 func (a *truths) anchors(t *task, weight float64) anchors {
 	out := anchors{base: math.NaN(), top: math.NaN(), majorityShare: math.NaN(), brier: math.NaN()}
-	if weight > 0 {
+	if weight > 0 && !a.overflow {
 		out.base, out.baseAction = a.bestConstant(t, weight)
 		out.top = a.oracle(t, weight)
 	}
@@ -343,11 +326,18 @@ func (a *truths) anchors(t *task, weight float64) anchors {
 
 func (a *truths) bestConstant(t *task, weight float64) (u float64, action string) {
 	u = math.NaN()
+	truths := slices.Sorted(maps.Keys(a.byAction))
 	for _, c := range a.constants(t) {
-		sum := a.least.Float() + a.sumOf(c)
-		for _, truth := range slices.Sorted(maps.Keys(a.byAction)) {
-			value := t.value(&snapshot.Label{Action: truth}, c)
-			sum += math.Ldexp(a.byAction[truth].Float(), utilityBits) * math.Ldexp(float64(value), -utilityBits)
+		excess := a.excess[c]
+		sum := a.least.Float() + excess.Float()
+		if t.utility == nil {
+			// Of labels with a right action, only those that name c: labels may be many.
+			right := a.byAction[c]
+			sum += math.Ldexp(right.Float(), utilityBits)
+		} else {
+			for _, truth := range truths {
+				sum += a.earned(truth, t.value(&snapshot.Label{Action: truth}, c))
+			}
 		}
 		if v := math.Ldexp(sum/weight, -utilityBits); math.IsNaN(u) || v > u {
 			u, action = v, c
@@ -356,7 +346,11 @@ func (a *truths) bestConstant(t *task, weight float64) (u float64, action string
 	return u, action
 }
 
-func (a *truths) sumOf(action string) float64 { s := a.excess[action]; return s.Float() }
+// earned is what a utility is worth on all rows of a truth.
+func (a *truths) earned(truth string, utility uint64) float64 {
+	s := a.byAction[truth]
+	return math.Ldexp(s.Float(), utilityBits) * math.Ldexp(float64(utility), -utilityBits)
+}
 
 // constants lists the actions that a constant policy may choose, sorted: the task's
 // candidates, else every action that a label or the matrix knows. What backends chose
@@ -399,8 +393,7 @@ func (a *truths) oracle(t *task, weight float64) float64 {
 		if t.utility != nil {
 			best = t.best[truth]
 		}
-		s := a.byAction[truth]
-		sum += math.Ldexp(s.Float(), utilityBits) * math.Ldexp(float64(best), -utilityBits)
+		sum += a.earned(truth, best)
 	}
 	return math.Ldexp(sum/weight, -utilityBits)
 }
