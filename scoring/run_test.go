@@ -329,13 +329,14 @@ func TestWarnings(t *testing.T) {
 }
 
 func TestFloodOfErrorCodes(t *testing.T) {
+	profile := preset(t, "default")
 	flood := func(order []int) Counts {
 		var c *Collection
 		for _, part := range [][]int{order[:len(order)/2], order[len(order)/2:]} {
 			in := one(len(part), func(i int, _ *Row, o *snapshot.Outcome) {
 				o.Status, o.Action, o.ErrorCode = decision.Error, "", fmt.Sprint("code", part[i])
 			})
-			p, err := Collect(in, sharedDefault(t))
+			p, err := Collect(in, profile)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -357,16 +358,6 @@ func TestFloodOfErrorCodes(t *testing.T) {
 	if len(a.Reasons) != 1 || a.Reasons[otherReasons] != int64(len(order)) || asJSON(t, a.Reasons) != asJSON(t, b.Reasons) {
 		t.Errorf("reasons %v and %v", a.Reasons, b.Reasons)
 	}
-}
-
-var defaultProfile *Profile
-
-// sharedDefault is one profile for collections that are merged.
-func sharedDefault(t testing.TB) *Profile {
-	if defaultProfile == nil {
-		defaultProfile = preset(t, "default")
-	}
-	return defaultProfile
 }
 
 func TestLaneWithoutRows(t *testing.T) {

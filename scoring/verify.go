@@ -229,9 +229,8 @@ func nothing(v any) bool {
 	return false
 }
 
-// diff walks both; an empty list or map is what null is: Go writes a nil one as null.
 func diff(path string, a, b any, out *[]string) {
-	if empty(a) && empty(b) {
+	if nothing(a) && nothing(b) {
 		return
 	}
 	switch x := a.(type) {
@@ -251,16 +250,6 @@ func diff(path string, a, b any, out *[]string) {
 	if !reflect.DeepEqual(a, b) {
 		*out = append(*out, fmt.Sprintf("%s: %s, %s", path, short(a), short(b)))
 	}
-}
-
-func empty(v any) bool {
-	switch x := v.(type) {
-	case map[string]any:
-		return len(x) == 0
-	case []any:
-		return len(x) == 0
-	}
-	return v == nil
 }
 
 func diffMaps(path string, a, b map[string]any, out *[]string) {
