@@ -53,11 +53,10 @@ func (r *runner) audit() bool {
 		kept := r.sample.strat[name].kept
 		// A reservoir loses the order; restore it so that files read in order.
 		slices.SortFunc(kept, func(a, b *request) int { return compareRef(a.rows[0].Ref, b.rows[0].Ref) })
-		for i := range r.lanes {
-			if !r.auditLane(&r.lanes[i], kept) {
+		for _, lane := range r.lanes {
+			if !r.auditLane(lane, kept) {
 				return false
 			}
-			r.report()
 		}
 	}
 	return true
@@ -89,19 +88,24 @@ func (r *runner) auditLane(lane *competitor, kept []*request) bool {
 }
 
 func (r *runner) auditRequest(lane *competitor, q *request) bool {
-	info := lane.infoFor(q.req.Scenario)
-	missing := missingAttributes(info.Attributes, q.rows[0])
-	a := &r.asked[0]
+	missing := missingAttributes(lane.infoFor(q.req.Scenario).Attributes, q.rows[0])
+	a := &lane.answers[0]
 	for repeat := range r.plan.Repeats {
-		r.ask(lane, q, a)
-		explained := repeat == 0 && r.explained(lane, q, a)
+		r.ask(lane, q, lane.copyOf(0, q), a)
+		if r.ctx.Err() != nil {
+			return false // a call that was cut off says nothing about the backend
+		}
+		var why *decision.Explanation
+		if repeat == 0 {
+			why = r.explain(lane, q)
+		}
 		ok := r.emit(lane, q, a, func(o *snapshot.Outcome) {
 			o.Phase, o.Repeat = snapshot.PhaseAudit, int32(repeat)
 			if repeat > 0 {
 				return
 			}
 			o.Identified = decision.Some(r.identified(lane, &o.Artefact))
-			o.Explained = decision.Some(explained)
+			o.Explained = decision.Some(explains(why, o))
 			o.Complete = decision.Some(len(missing) == 0)
 			o.Missing = missing
 		})
@@ -133,29 +137,29 @@ func (r *runner) rule(digest [32]byte, id string) (exists, found bool) {
 	return r.plan.Artefacts.Rule(digest, id)
 }
 
-// explained: the backend's own explanation agrees with the answer and points into an
-// artefact. A backend without explanations is not explained, by measurement.
-func (r *runner) explained(lane *competitor, q *request, a *answer) bool {
+// explain asks the backend why, and contains what goes wrong; nil is no explanation. A
+// backend without explanations is not explained, by measurement.
+func (r *runner) explain(lane *competitor, q *request) (e *decision.Explanation) {
 	ex, ok := lane.Backend.(decision.Explainer)
 	if !ok {
-		return false
+		return nil
 	}
-	e, err := explain(r, ex, q)
-	if err != nil || e == nil {
-		return false
-	}
-	got := a.resp.Decisions[0].Reason
-	return e.Reason.Kind == got.Kind && e.Reason.Rule == got.Rule &&
-		got.Kind != decision.ReasonNone && e.Position.File != ""
-}
-
-func explain(r *runner, ex decision.Explainer, q *request) (e *decision.Explanation, err error) {
 	defer func() {
 		if recover() != nil {
 			e = nil
 		}
 	}()
-	return ex.Explain(r.ctx, &q.req)
+	e, err := ex.Explain(r.ctx, lane.copyOf(0, q))
+	if err != nil {
+		return nil
+	}
+	return e
+}
+
+// explains: the explanation is of this answer, and points into an artefact.
+func explains(e *decision.Explanation, o *snapshot.Outcome) bool {
+	return e != nil && e.Reason.Kind == o.Reason && e.Reason.Rule == o.RuleID &&
+		o.Reason != decision.ReasonNone && e.Position.File != ""
 }
 
 // auditRecorded checks the record itself. It is not executed again, so that nothing is
@@ -173,8 +177,12 @@ func (r *runner) auditRecorded(lane *competitor, q *request) bool {
 }
 
 // missingAttributes lists what a backend reads and the snapshot does not hold as it was:
-// not in its capture list, or redacted.
+// not in its capture list, or redacted. Of a backend that does not say what it reads
+// (a remote service), everything that was captured counts.
 func missingAttributes(reads []string, s *snapshot.Snapshot) []string {
+	if len(reads) == 0 {
+		return damaged(s)
+	}
 	var out []string
 	for _, name := range reads {
 		if s.Attrs.Schema.Index(name) < 0 || redacted(s, name) {

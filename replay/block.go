@@ -82,3 +82,40 @@ func blocks(reqs iter.Seq2[*request, error], n int) iter.Seq2[[]*request, error]
 		}
 	}
 }
+
+// requestCopy is a request that shares no memory with its original, save the attribute
+// schema, which is immutable. Its slices are used again.
+type requestCopy struct {
+	req        decision.Request
+	values     []decision.Value
+	features   []float32
+	body       []byte
+	questions  []decision.Question
+	candidates []string
+}
+
+func (c *requestCopy) fill(from *decision.Request) *decision.Request {
+	c.values = append(c.values[:0], from.Attrs.Values...)
+	c.features = append(c.features[:0], from.Features...)
+	c.body = append(c.body[:0], from.Body...)
+	c.candidates, c.questions = c.candidates[:0], c.questions[:0]
+	for _, q := range from.Questions {
+		c.candidates = append(c.candidates, q.Candidates...)
+	}
+	at := 0
+	for _, q := range from.Questions {
+		end := at + len(q.Candidates)
+		q.Candidates = c.candidates[at:end:end]
+		c.questions = append(c.questions, q)
+		at = end
+	}
+	c.req = *from
+	c.req.Attrs.Values, c.req.Questions = c.values, c.questions
+	if from.Features != nil {
+		c.req.Features = c.features
+	}
+	if from.Body != nil {
+		c.req.Body = c.body
+	}
+	return &c.req
+}

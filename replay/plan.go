@@ -19,23 +19,33 @@ type Lane struct {
 	Backend decision.Backend
 }
 
-// competitor is a lane with what is asked of its Info once.
+// competitor is a lane with what is asked of its Info once, and with requests and
+// answers of its own: nothing that one backend does to what it is given reaches another.
 type competitor struct {
 	Lane
-	kind string
-	caps decision.Capabilities
+	kind    string
+	caps    decision.Capabilities
+	copies  []requestCopy
+	answers []answer // one a request of the block
 }
 
-func compete(lanes []Lane) []competitor {
-	out := make([]competitor, len(lanes))
+func compete(lanes []Lane, block int) []*competitor {
+	out := make([]*competitor, len(lanes))
 	for i, l := range lanes {
-		out[i] = competitor{Lane: l, kind: RecordedKind}
+		c := &competitor{Lane: l, kind: RecordedKind}
 		if l.Backend != nil {
 			info := l.Backend.Info()
-			out[i].kind, out[i].caps = info.Kind, info.Capabilities
+			c.kind, c.caps = info.Kind, info.Capabilities
+			c.copies, c.answers = make([]requestCopy, block), make([]answer, block)
 		}
+		out[i] = c
 	}
 	return out
+}
+
+// copyOf fills the lane's i-th copy from a request and returns it.
+func (c *competitor) copyOf(i int, q *request) *decision.Request {
+	return c.copies[i].fill(&q.req)
 }
 
 // scenarioRouter is a backend that sends each scenario to an engine of its own.
