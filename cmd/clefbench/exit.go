@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 
 	"github.com/clefbench/clefbench/backends/flash"
@@ -11,6 +10,7 @@ import (
 	"github.com/clefbench/clefbench/internal/document"
 	"github.com/clefbench/clefbench/replay"
 	"github.com/clefbench/clefbench/reports"
+	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
@@ -19,7 +19,7 @@ const (
 	exitOK          = 0
 	exitFailed      = 1   // gate not passed, or verification failed
 	exitUsage       = 2   // usage or configuration
-	exitData        = 3   // data unreadable or corrupt
+	exitData        = 3   // data unreadable, unwritable or corrupt, and whatever has no code of its own
 	exitBackend     = 4   // a well-formed backend that fails to start or to answer at all
 	exitNoVerdict   = 5   // empty data set, too little data, nothing selected
 	exitInvalid     = 6   // measurement invalid
@@ -28,7 +28,7 @@ const (
 )
 
 const exitCodeHelp = `0 ok; 1 gate not passed or verification failed; 2 usage or
-configuration; 3 data unreadable or corrupt; 4 a backend that fails to start or to
+configuration; 3 data unreadable, unwritable or corrupt; 4 a backend that fails to start or to
 answer at all; 5 no verdict (empty data set, nothing selected); 6 measurement
 invalid; 75 try again; 130 interrupted, the partial result is written and marked.`
 
@@ -78,10 +78,10 @@ func classify(err error) (code int, hint string) {
 		return exitData, "'clefbench datasets verify' lists every damaged file"
 	case errors.Is(err, flash.ErrCorrupt):
 		return exitData, "compile the table again with 'clefbench rules compile'"
-	case errors.Is(err, datasets.ErrEmpty):
+	case errors.Is(err, arrowfile.ErrSchema), errors.Is(err, arrowfile.ErrVersion):
+		return exitData, "a data set holds segments of snapshots; a run is for 'report' and 'score'"
+	case errors.Is(err, datasets.ErrEmpty), errors.Is(err, scoring.ErrEmpty):
 		return exitNoVerdict, ""
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
-		return exitData, ""
 	case errors.Is(err, replay.ErrPlan), errors.Is(err, reports.ErrFormat):
 		return exitUsage, ""
 	case errors.Is(err, datasets.ErrRunExists):
@@ -92,5 +92,6 @@ func classify(err error) (code int, hint string) {
 	if strings.HasPrefix(err.Error(), "unknown command") {
 		return exitUsage, "run 'clefbench --help'"
 	}
-	return exitFailed, ""
+	// Never 1: what nobody foresaw must not read as a gate that was not passed.
+	return exitData, ""
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -68,6 +69,9 @@ func (a *app) replay(ctx context.Context, patterns []string, f *replayFlags) (er
 	if err != nil {
 		return err
 	}
+	if err := checkTargets(specs); err != nil {
+		return err
+	}
 	ds, err := datasets.Open(patterns...)
 	if err != nil {
 		return err
@@ -96,6 +100,20 @@ func parseSpecs(texts []string) ([]backends.Spec, error) {
 		specs = append(specs, s)
 	}
 	return specs, nil
+}
+
+// checkTargets looks for the backends' files before the data set is read; their content
+// is checked against the data set's attributes afterwards.
+func checkTargets(specs []backends.Spec) error {
+	for _, s := range specs {
+		if kinds()[s.Kind].File == "" {
+			continue
+		}
+		if _, err := os.Stat(s.Target); err != nil {
+			return backendError(s, err)
+		}
+	}
+	return nil
 }
 
 // openLanes opens and checks every backend; the function it returns closes them.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 
 	"github.com/spf13/cobra"
 
@@ -59,9 +61,18 @@ func reportFormat(format, out string) (reports.Format, error) {
 // output writes a report to stdout, fitted to the terminal, or to a file.
 func (a *app) output(name string, f reports.Format, card *scoring.Scorecard, o reports.Options) error {
 	if name != "-" {
-		return writeAtomic(name, func(w io.Writer) error { return reports.Write(w, f, card, o) })
+		return outputError(writeAtomic(name, func(w io.Writer) error { return reports.Write(w, f, card, o) }))
 	}
 	info := term.Detect(a.stdout, a.lookupEnv)
 	o.Width, o.Color = info.Width, info.Color
 	return reports.Write(a.stdout, f, card, o)
+}
+
+// outputError makes a place that cannot be written a mistake of the command line: the
+// data are fine.
+func outputError(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrInvalid) {
+		return usage(err, "where should -o go?")
+	}
+	return err
 }

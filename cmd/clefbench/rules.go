@@ -178,7 +178,7 @@ func (a *app) rulesCompileCommand() *cobra.Command {
 				_, err := a.stdout.Write(table)
 				return err
 			}
-			if err := writeFile(out, table); err != nil {
+			if err := outputError(writeFile(out, table)); err != nil {
 				return err
 			}
 			if !a.quiet {
