@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -183,114 +182,17 @@ func TestLabelsOfAnotherSegment(t *testing.T) {
 	t.Error("labels of other decisions are yielded")
 }
 
-// The anchors that AttachLabels freezes, against the definition by brute force, over
-// labels with utilities, labels under a matrix, labels under 0/1, and weights.
-func TestFrozenAnchorsAgainstBruteForce(t *testing.T) {
-	worst := 0.1
-	r := rand.New(rand.NewPCG(3, 4))
-	actions := []string{"a", "b", "c"}
-	for _, task := range []scoring.Task{
-		{},
-		{Candidates: actions},
-		{Candidates: actions[:2], Unanswered: &worst, Utility: map[string]map[string]float64{"a": {"a": 1, "b": 0.4, "c": 0.9}, "b": {"b": 0.8}}},
-		{Utility: map[string]map[string]float64{"a": {"a": 0.9, "b": 0.4}, "c": {"a": 0.3, "c": 1}}},
-	} {
-		type weighed struct {
-			label  snapshot.Label
-			weight float64
-		}
-		var rows []weighed
-		for range 200 {
-			l := snapshot.Label{Action: actions[r.IntN(3)]}
-			switch r.IntN(4) {
-			case 0:
-				l.Utilities = []snapshot.ActionUtility{{Action: "a", Utility: r.Float64()}, {Action: "c", Utility: r.Float64()}}
-			case 1:
-				l = snapshot.Label{Reward: decision.Some(r.Float64())}
-			}
-			rows = append(rows, weighed{l, 1 / (0.1 + 0.9*r.Float64())})
-		}
-		a := newAnchors(map[string]scoring.Task{"s": task}, "s")
-		for i := range rows {
-			a.add(&rows[i].label, rows[i].weight)
-		}
-		got := a.freeze()
-
-		constants := task.Candidates
-		if constants == nil {
-			constants = actions
-		}
-		value := map[string]float64{}
-		var top, weight, all float64
-		right := map[string]float64{}
-		for _, row := range rows {
-			if row.label.Action != "" {
-				right[row.label.Action] += row.weight
-				all += row.weight
-			}
-			best, known := 0.0, false
-			for _, c := range constants {
-				u, ok := bruteUtility(&task, &row.label, c)
-				value[c] += row.weight * u
-				best, known = max(best, u), known || ok
-			}
-			if known {
-				top += row.weight * best
-				weight += row.weight
-			}
-		}
-		action, u := largest(value)
-		_, majority := largest(right)
-		check := func(what string, got scoring.Number, want float64) {
-			t.Helper()
-			if math.Abs(float64(got)-want) > 1e-9 {
-				t.Errorf("%+v: %s %v, want %v", task, what, got, want)
-			}
-		}
-		check("baseline", got.Baseline, u/weight)
-		check("top", got.Top, top/weight)
-		check("majority", got.Majority, majority/all)
-		if got.BaselineAction != action {
-			t.Errorf("%+v: baseline action %s, want %s", task, got.BaselineAction, action)
-		}
-	}
-}
-
-func bruteUtility(t *scoring.Task, l *snapshot.Label, action string) (float64, bool) {
-	if len(l.Utilities) > 0 {
-		least := 1.0
-		for _, u := range l.Utilities {
-			if u.Action == action {
-				return u.Utility, true
-			}
-			least = min(least, u.Utility)
-		}
-		return least, true
-	}
-	if l.Action == "" || t.Utility != nil && t.Utility[l.Action] == nil {
-		return 0, false
-	}
-	if t.Utility != nil {
-		if u, ok := t.Utility[l.Action][action]; ok {
-			return u, true
-		}
-		if t.Unanswered != nil {
-			return *t.Unanswered, true
-		}
-		return 0, true
-	}
-	if l.Action == action {
-		return 1, true
-	}
-	return 0, true
-}
-
 // AttachLabels freezes what it computed and keeps what only people know.
 func TestAttachLabelsFreezesTheTask(t *testing.T) {
 	dir := two(t)
 	task := scoring.NewTask()
 	task.Candidates, task.Ceiling, task.LabelStrength = []string{"allow", "block"}, 0.9, "made up"
-	if err := WriteManifest(dir, &Manifest{Name: "x", Preset: "fraud", Tasks: map[string]scoring.Task{"fraud": task}}); err != nil {
+	abuse := scoring.NewTask()
+	abuse.Candidates = []string{"allow", "block"}
+	abuse.Utility = map[string]map[string]float64{
+		"allow": {"allow": 0.5, "allow{log=true}": 0.9, "abstain": 0.95}, "block": {"block": 1, "allow{log=true}": 0.8, "abstain": 0.95},
+	}
+	if err := WriteManifest(dir, &Manifest{Name: "x", Preset: "fraud", Tasks: map[string]scoring.Task{"fraud": task, "abuse": abuse}}); err != nil {
 		t.Fatal(err)
 	}
 	label(t, dir)
@@ -305,14 +207,23 @@ func TestAttachLabelsFreezesTheTask(t *testing.T) {
 		counts[l.Action]++
 		n++
 	}
-	action, most := largest(counts)
+	action, most := "allow", counts["allow"]
+	if counts["block"] > most {
+		action, most = "block", counts["block"]
+	}
 	if got.BaselineAction != action || math.Abs(float64(got.Baseline)-most/n) > 1e-12 || got.Majority != got.Baseline || got.Top != 1 {
 		t.Errorf("task %+v, labels %v", got, counts)
 	}
 	if got.Ceiling != 0.9 || got.LabelStrength != "made up" || d.Preset() != "fraud" {
 		t.Errorf("task %+v, preset %q", got, d.Preset())
 	}
-	if _, ok := d.Tasks()["abuse"]; !ok {
-		t.Error("a scenario without a task got none from its labels")
+	// Parameters of a candidate and not to choose are constants too.
+	if got := d.Tasks()["abuse"]; math.Abs(float64(got.Baseline)-0.95) > 1e-12 || got.BaselineAction != "abstain" || got.Top <= 0.95 {
+		t.Errorf("abuse %+v", got)
+	}
+	plain := two(t)
+	label(t, plain)
+	if got, ok := opened(t, plain).Tasks()["abuse"]; !ok || got.BaselineAction == "" {
+		t.Errorf("a scenario without a task got %+v from its labels", got)
 	}
 }

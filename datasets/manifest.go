@@ -51,7 +51,7 @@ func ParseManifest(name string, data []byte) (*Manifest, error) {
 			if e.Key == "" {
 				f.Errorf(e.KeyPos, "", "a scenario needs a name")
 			}
-			m.Tasks[e.Key] = parseTask(e.Value)
+			m.Tasks[e.Key] = scoring.ReadTask(e.Value)
 		}
 	}
 	if err := f.Err(); err != nil {
@@ -66,77 +66,6 @@ func text(n *document.Node) string {
 	}
 	s, _ := n.Text()
 	return s
-}
-
-func parseTask(n *document.Node) scoring.Task {
-	m := n.Map("candidates", "utility", "unanswered", "baseline", "baseline_action", "top", "majority", "ceiling", "label_strength")
-	t := scoring.Task{
-		Baseline: unit(m.Get("baseline")), Top: unit(m.Get("top")),
-		Majority: unit(m.Get("majority")), Ceiling: unit(m.Get("ceiling")),
-		BaselineAction: text(m.Get("baseline_action")), LabelStrength: text(m.Get("label_strength")),
-	}
-	if c := m.Get("candidates"); c != nil {
-		t.Candidates = parseCandidates(c)
-	}
-	if u := m.Get("unanswered"); u != nil {
-		v := float64(unit(u))
-		t.Unanswered = &v
-	}
-	if u := m.Get("utility"); u != nil {
-		t.Utility = map[string]map[string]float64{}
-		for _, truth := range u.Map().Entries() {
-			row := map[string]float64{}
-			for _, e := range truth.Value.Map().Entries() {
-				row[e.Key] = float64(unit(e.Value))
-				checkAction(e, t.Candidates)
-			}
-			t.Utility[truth.Key] = row
-		}
-	}
-	return t
-}
-
-// unit reads a number in [0,1]; absent is NaN.
-func unit(n *document.Node) scoring.Number {
-	if n == nil {
-		return scoring.Number(math.NaN())
-	}
-	v, ok := n.Float()
-	if ok && (v < 0 || v > 1) {
-		n.Errorf("", "%s must be from 0 to 1, got %v", n.Path(), v)
-	}
-	return scoring.Number(v)
-}
-
-func parseCandidates(n *document.Node) []string {
-	var out []string
-	for _, c := range n.List() {
-		s, ok := c.Text()
-		switch {
-		case !ok:
-		case s == "":
-			c.Errorf("", "a candidate needs a name")
-		case slices.Contains(out, s):
-			c.Errorf("", "candidate %q stands twice", s)
-		default:
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// checkAction holds a column of the utility matrix to the candidates. The part in braces
-// of label{param=value} is a parameter.
-func checkAction(e document.Entry, candidates []string) {
-	label, _, _ := strings.Cut(e.Key, "{")
-	if len(candidates) == 0 || slices.Contains(candidates, label) {
-		return
-	}
-	hint := "candidates: " + strings.Join(candidates, ", ")
-	if c := document.Closest(label, candidates); c != "" {
-		hint = "did you mean " + strconv.Quote(c) + "?"
-	}
-	e.Value.File().Errorf(e.KeyPos, hint, "%q is not among the candidates", label)
 }
 
 // Format returns the manifest as dataset.yaml, in one fixed order: equal manifests give

@@ -211,7 +211,7 @@ func bruteScore(p *Profile, rows []*Row, lane int, scenario string) naive {
 func (n *naive) accuracy(p *Profile, rows []*Row, lane int, scenario string) {
 	constants := map[string]float64{"a": 0, "b": 0}
 	if scenario == "matrix" {
-		constants["c"] = 0
+		constants["c"], constants["abstain"] = 0, 0
 	}
 	rates := map[string]float64{}
 	var best, right, agree, brier, forecast float64
@@ -231,7 +231,7 @@ func (n *naive) accuracy(p *Profile, rows []*Row, lane int, scenario string) {
 		n.u += w * naiveUtility(p, scenario, l, o)
 		most := 0.0
 		for c := range constants {
-			u := naiveUtility(p, scenario, l, &snapshot.Outcome{Status: decision.OK, Action: c})
+			u := naiveUtility(p, scenario, l, &snapshot.Outcome{Status: decision.OK, Action: c}) // also for abstain: a column
 			constants[c] += w * u
 			most = max(most, u)
 		}

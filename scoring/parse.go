@@ -242,7 +242,7 @@ func (r reader) utilities(n *document.Node, candidates []string) map[string]floa
 		r.number(e.Value, 0, 1, &u)
 		row[e.Key] = u
 		label, _, _ := strings.Cut(e.Key, "{")
-		if len(candidates) == 0 || slices.Contains(candidates, label) || label == "abstain" || label == "denied" {
+		if len(candidates) == 0 || slices.Contains(candidates, label) || label == choiceAbstain || label == choiceDenied {
 			continue
 		}
 		hint := "candidates: " + strings.Join(candidates, ", ")
