@@ -165,7 +165,9 @@ func (m *model) costNA(ms *meters) string {
 		return "unknown usage of " + percent(failed/asked) + " of the calls, which failed"
 	}
 	// Failed calls without usage are taken to cost what the others cost.
-	m.scale = asked / (asked - failed)
+	if failed > 0 {
+		m.scale = asked / (asked - failed)
+	}
 	return ""
 }
 

@@ -418,3 +418,85 @@ func TestFloors(t *testing.T) {
 		t.Errorf("floors of categories without weight: %q", got)
 	}
 }
+
+// What got no answer has nothing to audit, and is not left out: a dead backend that fails
+// the same way each time is not reproducible, nor complete.
+func TestAuditOfNoAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(i, k int, o *snapshot.Outcome)
+		// q1, q2, q3 and q5.
+		want [4]float64
+	}{
+		"dead":             {fail(decision.Error, 100, 3), [4]float64{}},
+		"dead, recorded":   {fail(decision.Timeout, 100, 1), [4]float64{0, math.NaN(), 0, 0}},
+		"not replayable":   {fail(decision.NotReplayable, 100, 3), [4]float64{}},
+		"some not":         {fail(decision.NotReplayable, 25, 3), [4]float64{0.75, 0.75, 0.75, 0.75}},
+		"abstains":         {fail(decision.Abstain, 100, 3), [4]float64{1, 1, 1, 1}},
+		"first call fails": {fail(decision.Error, 100, -1), [4]float64{0, 0, 0, 0}},
+		"last call fails":  {fail(decision.Error, 100, -2), [4]float64{1, 0, 1, 1}},
+	} {
+		repeats := 3
+		if name == "dead, recorded" {
+			repeats = 1
+		}
+		in := one(100, func(int, *Row, *snapshot.Outcome) {})
+		in.Audit = outcomes(audits(100, repeats, tc.change))
+		b, _ := scoreOne(t, in, preset(t, "default"))
+		q := b.Scenarios["s1"].Categories.Auditability
+		for i, question := range []string{"q1 identified", "q2 reproducible", "q3 explained", "q5 complete"} {
+			if got := float64(q.term(question).Value); got != tc.want[i] && !(math.IsNaN(got) && math.IsNaN(tc.want[i])) {
+				t.Errorf("%s: %s is %v, want %v", name, question, got, tc.want[i])
+			}
+		}
+		if name == "dead" {
+			is(t, "auditability of a dead backend", q.Value, 100*0.15/0.80) // q6 is the data set's
+		}
+	}
+}
+
+// fail gives the first n decisions a status without an action, in the first repeats
+// calls; -1 is the first call only, -2 the last only. Findings stand on the first call,
+// as replay writes them.
+func fail(status decision.Status, n, repeats int) func(i, k int, o *snapshot.Outcome) {
+	return func(i, k int, o *snapshot.Outcome) {
+		if k > 0 {
+			o.Identified, o.Explained, o.Complete = decision.Opt[bool]{}, decision.Opt[bool]{}, decision.Opt[bool]{}
+		}
+		if i < n && (k < repeats || repeats == -1 && k == 0 || repeats == -2 && k == 2) {
+			o.Status, o.Action = status, ""
+		}
+	}
+}
+
+// Failed calls of unknown usage are counted in calls, however many rows a call has: the
+// price of 1,000 decisions does not hang on how decisions are put into requests.
+func TestUnpricedCallsOfSeveralRows(t *testing.T) {
+	book := []Price{{Backend: "tokens", Unit: UnitTokensIn, Price: 2}, {Backend: "both", Unit: UnitTokensIn, Price: 2}, {Backend: "both", Unit: UnitDecision, Price: 1e-5}}
+	for _, perCall := range []int{1, 2, 5} {
+		run := func(lane string, failedOf20 int) BackendScore {
+			p := preset(t, "default")
+			p.Prices = &PriceBook{Currency: "USD", Prices: book}
+			in := one(100*perCall, func(i int, _ *Row, o *snapshot.Outcome) {
+				call := i / perCall
+				o.Backend, o.RequestID = lane, idOf(uint64(1e6+call))
+				if call%20 < failedOf20 {
+					o.Status, o.Action = decision.Error, ""
+				} else {
+					o.Usage.TokensIn = decision.Some(int64(300 * perCall))
+				}
+			})
+			in.Lanes[0] = Lane{lane, "systemone"}
+			b, card := scoreOne(t, in, p)
+			if b.CostPer1000.NA == "" && len(warned(card, WarnUsage)) != 1 {
+				t.Errorf("warnings %v", card.Warnings)
+			}
+			return b
+		}
+		// 100 calls at the price of the 80 (or 90) that told their usage.
+		is(t, "price by tokens", run("tokens", 4).CostPer1000.Value, 1000*300*2e-6/0.8)
+		is(t, "price by tokens and decisions", run("both", 2).CostPer1000.Value, 1000*(300*2e-6+1e-5)/0.9)
+		for _, lane := range []string{"tokens", "both"} {
+			isNA(t, "price", run(lane, 5).CostPer1000, "unknown usage of 25.0 % of the calls")
+		}
+	}
+}

@@ -32,6 +32,8 @@ type laneState struct {
 	// request is that of the row before; any says that there was one.
 	request decision.ID
 	any     bool
+	// unpriced: that request is a failed call that could not be priced.
+	unpriced bool
 
 	audit map[decision.ID]*audited
 	cold  coldCall
@@ -110,10 +112,24 @@ func (l *laneState) observe(row *Row, o *snapshot.Outcome, t *task, obs *observa
 		obs.timed, obs.latency = true, int64(o.Latency.V)
 		obs.inTime = l.profile.Latency.Deadline <= 0 || o.Latency.V <= l.profile.Latency.Deadline
 	}
-	if o.Status != decision.NotReplayable && l.meters.na == "" {
-		obs.charge = l.meters.read(o, first)
-	}
+	l.readCharge(o, obs)
 	return nil
+}
+
+// readCharge prices a row. A failed call that cannot be priced is charged nothing, on
+// none of its rows: it is taken to cost what the others cost, all of it.
+func (l *laneState) readCharge(o *snapshot.Outcome, obs *observation) {
+	if obs.first {
+		l.unpriced = false
+	}
+	if o.Status == decision.NotReplayable || l.meters.na != "" || l.unpriced {
+		return
+	}
+	obs.charge = l.meters.read(o, obs.first)
+	if obs.first && obs.charge.unknown != "" && !o.Status.Answered() {
+		l.unpriced = true
+		obs.charge = charge{unknown: obs.charge.unknown}
+	}
 }
 
 func (l *laneState) readTruth(o *snapshot.Outcome, t *task, obs *observation) {
@@ -251,11 +267,12 @@ type audited struct {
 	weight   uint64
 	repeats  int
 
-	status  decision.Status
-	action  string
-	same    bool
-	actions []string // candidates with a probability, sorted
-	lo, hi  []float64
+	// answered: some execution was; same: all were, and with the same answer.
+	answered, same bool
+	status         decision.Status
+	action         string
+	actions        []string // candidates with a probability, sorted
+	lo, hi         []float64
 
 	identified, explained, complete decision.Opt[bool]
 }
@@ -264,9 +281,6 @@ type audited struct {
 func (l *laneState) addAudit(o *snapshot.Outcome) error {
 	if err := checkRow(o); err != nil {
 		return err
-	}
-	if o.Status == decision.NotReplayable {
-		return nil // nothing was decided, so there is nothing to audit
 	}
 	a := l.audit[o.ID]
 	if a == nil {
@@ -283,22 +297,40 @@ func (l *laneState) addAudit(o *snapshot.Outcome) error {
 	}
 	a.repeats++
 	a.compare(o)
-	holds(&a.identified, o.Identified)
-	holds(&a.explained, o.Explained)
-	holds(&a.complete, o.Complete)
+	answered := o.Status.Answered()
+	a.answered = a.answered || answered
+	holds(&a.identified, o.Identified, answered)
+	holds(&a.explained, o.Explained, answered)
+	holds(&a.complete, o.Complete, answered)
 	return nil
 }
 
-// holds keeps whether a finding held in every execution that has it.
-func holds(all *decision.Opt[bool], one decision.Opt[bool]) {
+// holds keeps whether a finding held in every execution that has it; of an execution
+// without an answer nothing holds.
+func holds(all *decision.Opt[bool], one decision.Opt[bool], answered bool) {
 	if one.Set {
-		*all = decision.Some(one.V && all.Or(true))
+		*all = decision.Some(one.V && answered && all.Or(true))
 	}
+}
+
+// findings returns q1, q2, q3 and q5. A decision that never got an answer, also because
+// it could not be replayed, has none of what an answer is audited for: were it left out,
+// or were equal errors reproducible, a dead backend would pass.
+func (a *audited) findings() [4]decision.Opt[bool] {
+	out := [4]decision.Opt[bool]{a.identified, {V: a.same, Set: a.repeats > 1}, a.explained, a.complete}
+	if a.answered {
+		return out
+	}
+	for i := range out {
+		// Executed once, it says nothing about reproducibility, answer or not.
+		out[i] = decision.Opt[bool]{Set: i != 1 || a.repeats > 1}
+	}
+	return out
 }
 
 func (a *audited) compare(o *snapshot.Outcome) {
 	actions, p := probabilities(o)
-	if o.Status != a.status || o.Action != a.action || !slices.Equal(actions, a.actions) {
+	if !o.Status.Answered() || o.Status != a.status || o.Action != a.action || !slices.Equal(actions, a.actions) {
 		a.same = false
 		return
 	}
@@ -341,9 +373,8 @@ func (l *laneState) settleAudit() error {
 func (t *tally) addAudited(a *audited) {
 	t.audited++
 	t.auditClusters.Add(a.cluster)
-	reproduced := decision.Opt[bool]{V: a.same, Set: a.repeats > 1}
 	row := t.groups.Row(t.groups.Slot(a.cluster))
-	for i, finding := range [4]decision.Opt[bool]{a.identified, reproduced, a.explained, a.complete} {
+	for i, finding := range a.findings() {
 		if !finding.Set {
 			continue
 		}

@@ -58,8 +58,9 @@ type tally struct {
 
 	// untimed is the weight of answered requests without a latency.
 	untimed, timed stats.Sum
-	// asked is the weight of rows that were really asked; uncharged and failedUncharged
-	// what could not be priced: of the answered, and of the failed.
+	// asked is the weight of calls (first rows of requests) that were really made, and
+	// failedUncharged that of the failed ones that could not be priced; uncharged is the
+	// weight of answered rows that could not.
 	asked, uncharged, failedUncharged stats.Sum
 	unchargedWhy                      string
 
@@ -261,7 +262,9 @@ func (t *tally) addCharge(row []stats.Sum, o *observation) {
 	if o.status == decision.NotReplayable {
 		return // never asked, so nothing was spent
 	}
-	t.asked.Add(o.weight)
+	if o.first {
+		t.asked.Add(o.weight)
+	}
 	for _, r := range o.charge.readings[:o.charge.n] {
 		row[colMeters+r.meter].AddProduct(o.weight, r.quantity)
 	}
@@ -273,7 +276,7 @@ func (t *tally) addCharge(row []stats.Sum, o *observation) {
 		if t.unchargedWhy == "" || o.charge.unknown < t.unchargedWhy {
 			t.unchargedWhy = strings.Clone(o.charge.unknown)
 		}
-	default:
+	case o.first:
 		t.failedUncharged.Add(o.weight)
 	}
 }
