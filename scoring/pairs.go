@@ -125,10 +125,10 @@ func (d *duel) ensembles(models [2][]*model, names []string) (out [2]*ensemble) 
 // they rest on.
 func (d *duel) totals(r *stats.Resampler) (base, next []float64, groups int) {
 	if a, b := d.own[0], d.own[1]; a != nil && a.ensemble.layout.Equal(b.ensemble.layout) {
-		return a.coarse[statTotal], b.coarse[statTotal], a.groups(statTotal)
+		return a.coarse[statTotal], b.coarse[statTotal], min(a.groups(statTotal), b.groups(statTotal))
 	}
 	es := d.ensembles(d.models, d.names)
-	groups = (&intervals{ensemble: es[0]}).groups(statTotal)
+	groups = min((&intervals{ensemble: es[0]}).groups(statTotal), (&intervals{ensemble: es[1]}).groups(statTotal))
 	return es[0].resample(r, true)[statTotal], es[1].resample(r, true)[statTotal], groups
 }
 

@@ -252,3 +252,39 @@ func TestTotalIsResampledJointly(t *testing.T) {
 		t.Errorf("the interval of the total is %v wide, the four together %v", width, added)
 	}
 }
+
+// A total has no interval where one of its weighted categories has none, and a pair of
+// totals no verdict: 12 labels say little, however many latencies there are.
+func TestTotalRestsOnItsWeakestCategory(t *testing.T) {
+	for _, tc := range []struct {
+		labels  int
+		weights Weights
+		has     bool
+	}{
+		{12, Weights{Accuracy: 0.6, Latency: 0.4}, false},
+		{60, Weights{Accuracy: 0.6, Latency: 0.4}, true},
+		{12, Weights{Latency: 1}, true},
+	} {
+		in, rows := mixed(8, 1000, 0.7, 0.9)
+		for i, r := range rows {
+			if i >= tc.labels {
+				r.Label = nil
+			}
+		}
+		p := preset(t, "default")
+		task := NewTask()
+		task.Baseline, task.Top = 0.3, 1
+		p.Tasks["s1"], p.Weights = task, tc.weights
+		card := mustScore(t, in, p)
+		b, pair := card.Backends[0], pairOf(t, card, MeasureTotal, "")
+		if acc := b.Categories.Accuracy; (acc.NoInterval == "") != (tc.labels >= stats.MinGroups) {
+			t.Fatalf("%d labels: accuracy %+v", tc.labels, acc.Estimate)
+		}
+		if (b.Total.NoInterval == "") != tc.has || (pair.Verdict != VerdictNotComparable) != tc.has {
+			t.Errorf("%d labels, weights %+v: total %+v, pair %+v", tc.labels, tc.weights, b.Total, pair)
+		}
+		if tc.has != (len(card.Ties) == 2) && tc.weights.Accuracy > 0 {
+			t.Errorf("%d labels: ties %v", tc.labels, card.Ties)
+		}
+	}
+}

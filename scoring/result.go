@@ -59,12 +59,30 @@ func needsLatency(s stat) bool {
 	return s == statP50 || s == statP95 || s == statP99 || s == statLatency || s == statTotal
 }
 
-// groups is the number of groups that a statistic rests on: those of any scenario.
+// groups is the number of groups that a statistic rests on: those of any scenario. A
+// total rests on no more than its weakest category does.
 func (iv *intervals) groups(s stat) int {
-	frames := iv.ensemble.fine
-	if needsLatency(s) {
-		frames = iv.ensemble.coarse
+	if s == statTotal {
+		return iv.totalGroups()
 	}
+	if needsLatency(s) {
+		return iv.groupsOf(iv.ensemble.coarse, s)
+	}
+	return iv.groupsOf(iv.ensemble.fine, s)
+}
+
+// totalGroups counts in the coarse frames: the replicates of the total come from them.
+func (iv *intervals) totalGroups() int {
+	n := math.MaxInt
+	for i, weight := range iv.ensemble.profile.Weights.list() {
+		if weight > 0 {
+			n = min(n, iv.groupsOf(iv.ensemble.coarse, categoryStats()[i]))
+		}
+	}
+	return n
+}
+
+func (iv *intervals) groupsOf(frames []*stats.Frame, s stat) int {
 	if s == statAudit {
 		return max(iv.filled(frames, colAudit), iv.filled(frames, colAudit+2), iv.filled(frames, colAudit+4), iv.filled(frames, colAudit+6))
 	}
@@ -76,7 +94,7 @@ func (iv *intervals) filled(frames []*stats.Frame, col int) int {
 		return frames[0].Filled(col)
 	}
 	n := 0
-	for g := range groupsOf(frames) {
+	for g := range frameGroups(frames) {
 		for _, f := range frames {
 			if f.Cols[col][g] != 0 {
 				n++
@@ -87,7 +105,7 @@ func (iv *intervals) filled(frames []*stats.Frame, col int) int {
 	return n
 }
 
-func groupsOf(frames []*stats.Frame) int {
+func frameGroups(frames []*stats.Frame) int {
 	if len(frames) == 0 {
 		return 0
 	}

@@ -142,8 +142,11 @@ func (res *laneResult) combine(iv *intervals, shares []float64, pick func(*Scena
 func (res *laneResult) statOf(pick func(*ScenarioScore) *Category) stat {
 	var s ScenarioScore
 	_, cats := s.Categories.list()
-	return [4]stat{statAccuracy, statLatency, statCost, statAudit}[slices.Index(cats[:], pick(&s))]
+	return categoryStats()[slices.Index(cats[:], pick(&s))]
 }
+
+// categoryStats are the statistics of the categories, in their order.
+func categoryStats() [4]stat { return [4]stat{statAccuracy, statLatency, statCost, statAudit} }
 
 // addRunTerms adds what the floors ask for.
 func (res *laneResult) addRunTerms(iv *intervals) {
