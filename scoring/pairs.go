@@ -187,14 +187,34 @@ func (p *Pair) judge(replicates []float64, groups int) {
 	if se > 0 {
 		p.MDE = Number(power80 * se)
 	}
-	p.Verdict = verdict(lo, hi)
+	p.Verdict = verdict(lo, hi, float64(p.P))
 }
 
-// verdict reads an interval of new - base; NaN bounds are none.
-func verdict(lo, hi float64) string {
+// exact gives a count of right and wrong decisions McNemar's exact p-value, and widens
+// the interval to the exact one for the odds of the discordant decisions, which excludes
+// 0 just where that p-value is at most 5 %: of five differences all of one side, the
+// normal interval excludes 0, and the exact test (6.25 %) does not.
+func (p *Pair) exact(decisions int64) {
+	p.P = Number(stats.McNemar(p.OnlyBase, p.OnlyNew))
+	if m := float64(p.OnlyBase + p.OnlyNew); m > 0 {
+		lo, hi := stats.ClopperPearson(float64(p.OnlyNew), m, 0.95)
+		scale := m / float64(decisions)
+		p.Lo, p.Hi = min(p.Lo, Number((2*lo-1)*scale)), max(p.Hi, Number((2*hi-1)*scale))
+	}
+	p.Verdict = verdict(float64(p.Lo), float64(p.Hi), float64(p.P))
+}
+
+// significant is the level of a verdict.
+const significant = 0.05
+
+// verdict reads an interval of new - base, NaN bounds being none, and the p-value: both
+// must speak for a difference.
+func verdict(lo, hi, p float64) string {
 	switch {
 	case math.IsNaN(lo) || math.IsNaN(hi):
 		return VerdictNotComparable
+	case !(p <= significant):
+		return VerdictNoDifference
 	case lo > 0:
 		return VerdictBetter
 	case hi < 0:
@@ -234,10 +254,7 @@ func (d *duel) utility(r *stats.Resampler, scenario string) Pair {
 		p.MDE = Number(min(1, bestCase80/float64(max(clusters, groups))))
 	}
 	if exactPairs(models) {
-		p.P = Number(stats.McNemar(p.OnlyBase, p.OnlyNew))
-		if p.P > 0.05 { // the exact test has the last word
-			p.Verdict = VerdictNoDifference
-		}
+		p.exact(p.N)
 	}
 	return p
 }

@@ -288,3 +288,93 @@ func TestTotalRestsOnItsWeakestCategory(t *testing.T) {
 		}
 	}
 }
+
+// discordant makes n decisions of which b are right by the base only, and c by the new
+// one only; of the others a tenth is wrong by both.
+func discordant(n, b, c int) Input {
+	var rows []*Row
+	for i := range n {
+		truth, wrong := "allow", "block"
+		if i%2 == 0 {
+			truth, wrong = wrong, truth
+		}
+		base, next := truth, truth
+		switch at := i * 7919 % n; { // spread over the rows: n must not be a multiple of 7919
+		case at < b:
+			next = wrong
+		case at < b+c:
+			base = wrong
+		case i%10 == 7:
+			base, next = wrong, wrong
+		}
+		rows = append(rows, &Row{Label: label(i, truth), Outcomes: []*snapshot.Outcome{outcome("a", i, base), outcome("b", i, next)}})
+	}
+	return Input{Lanes: []Lane{{"a", "rules"}, {"b", "rules"}}, Rows: rowsOf(rows), Dataset: DatasetInfo{Intact: true}}
+}
+
+// agrees checks that interval, p-value and verdict of a pair say the same.
+func agrees(t *testing.T, p Pair) {
+	t.Helper()
+	apart := p.Lo > 0 || p.Hi < 0
+	verdict := p.Verdict == VerdictBetter || p.Verdict == VerdictWorse
+	if verdict && !(p.P <= 0.05) || verdict && !apart || apart && !verdict || p.Lo > p.Diff || p.Hi < p.Diff {
+		t.Errorf("%s: %v [%v, %v], p %v, verdict %q", p.Measure, p.Diff, p.Lo, p.Hi, p.P, p.Verdict)
+	}
+}
+
+// Few differing decisions: the exact test decides, and the interval says what it says.
+func TestPairsWithFewDiscordantDecisions(t *testing.T) {
+	for _, tc := range []struct {
+		b, c int
+		p    float64 // by hand: twice the binomial tail
+		want string
+	}{
+		{1, 0, 1, VerdictNoDifference},
+		{4, 0, 2.0 / 16, VerdictNoDifference},
+		{5, 0, 2.0 / 32, VerdictNoDifference},
+		{0, 5, 2.0 / 32, VerdictNoDifference},
+		{6, 0, 2.0 / 64, VerdictWorse},
+		{0, 6, 2.0 / 64, VerdictBetter},
+		{9, 2, 2.0 * (1 + 11 + 55) / 2048, VerdictNoDifference},
+		{10, 2, 2.0 * (1 + 12 + 66) / 4096, VerdictWorse},
+		{40, 24, stats.McNemar(40, 24), VerdictNoDifference}, // .0599
+		{46, 24, stats.McNemar(46, 24), VerdictWorse},        // .0115
+	} {
+		for _, seed := range []uint64{0, 1, 2} {
+			profile := preset(t, "default")
+			profile.Seed = seed
+			profile.Weights = Weights{Accuracy: 0.5, Latency: 0.5}
+			card := mustScore(t, discordant(2000, tc.b, tc.c), profile)
+			p, total := pairOf(t, card, MeasureUtility, ""), pairOf(t, card, MeasureTotal, "")
+			is(t, fmt.Sprintf("%d:%d: p", tc.b, tc.c), p.P, tc.p)
+			if p.OnlyBase != int64(tc.b) || p.OnlyNew != int64(tc.c) || p.Verdict != tc.want {
+				t.Errorf("%d:%d, seed %d: %+v, want %q", tc.b, tc.c, seed, p, tc.want)
+			}
+			agrees(t, p)
+			agrees(t, total)
+			if tied := len(card.Ties) == 1; tied != (total.Verdict == VerdictNoDifference) {
+				t.Errorf("%d:%d: ties %v, verdict of the totals %q", tc.b, tc.c, card.Ties, total.Verdict)
+			}
+		}
+	}
+}
+
+// Over random runs of every sort, no verdict contradicts its p-value or its interval.
+func TestVerdictAndPNeverContradict(t *testing.T) {
+	verdicts := map[string]int{}
+	for seed := range uint64(12) {
+		for _, requests := range []int{60, 250} {
+			w := newWorld(t, 100+seed)
+			rows := w.rows(requests)
+			card := mustScore(t, Input{Lanes: w.lanes, Rows: rowsOf(rows), Audit: outcomes(auditOf(rows, 50))}, w.profile)
+			for _, p := range card.Pairs {
+				if verdicts[p.Verdict]++; p.Verdict != VerdictNotComparable {
+					agrees(t, p)
+				}
+			}
+		}
+	}
+	if verdicts[VerdictNoDifference] == 0 || verdicts[VerdictBetter]+verdicts[VerdictWorse] == 0 {
+		t.Errorf("the runs test nothing: %v", verdicts)
+	}
+}

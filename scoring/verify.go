@@ -180,8 +180,9 @@ func (a *arithmetic) runCategories(b *BackendScore) {
 }
 
 func (a *arithmetic) pair(p *Pair) {
-	if want := verdict(float64(p.Lo), float64(p.Hi)); p.Verdict != want {
-		a.fail(fmt.Sprintf("pair %s, %s %s %s", p.Base, p.New, p.Measure, p.Scenario), "verdict %q, from the interval %q", p.Verdict, want)
+	if want := verdict(float64(p.Lo), float64(p.Hi), float64(p.P)); p.Verdict != want {
+		where := fmt.Sprintf("pair %s, %s %s %s", p.Base, p.New, p.Measure, p.Scenario)
+		a.fail(where, "verdict %q, from the interval and p %q", p.Verdict, want)
 	}
 }
 

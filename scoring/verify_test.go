@@ -85,13 +85,17 @@ func TestRecomputeFindsEveryLie(t *testing.T) {
 		"eligible":          {func(c *Scorecard) { c.Backends[0].Eligible = !c.Backends[0].Eligible }, "lane0: eligible"},
 		"floors":            {func(c *Scorecard) { c.Backends[0].Ineligible = []string{"x"} }, "lane0: ineligible"},
 		"verdict":           {func(c *Scorecard) { c.Pairs[0].Verdict = VerdictBetter; c.Pairs[0].Lo = -1 }, "pair lane0, lane1"},
-		"ties":              {func(c *Scorecard) { c.Ties = nil }, "ties"},
-		"worst":             {func(c *Scorecard) { c.Backends[0].Worst = "s9" }, "worst scenario"},
-		"hidden NA":         {func(c *Scorecard) { c.Backends[0].Total.NA = "x" }, "lane0: total: NA"},
-		"weights":           {func(c *Scorecard) { c.Profile.Weights = Weights{0.25, 0.25, 0.25, 0.25} }, "lane0: total"},
-		"bad profile":       {func(c *Scorecard) { c.Profile.Weights.Cost = 0.5 }, "weights sum to"},
-		"no profile":        {func(c *Scorecard) { c.Profile = nil }, "no profile"},
-		"version":           {func(c *Scorecard) { c.ScoreVersion = "0" }, `score version "0"`},
+		"p above 5 %":       {func(c *Scorecard) { c.Pairs[0].Verdict, c.Pairs[0].Lo, c.Pairs[0].P = VerdictBetter, 1, 0.06 }, "pair lane0, lane1"},
+		"p is not a number": {func(c *Scorecard) {
+			c.Pairs[0].Verdict, c.Pairs[0].Lo, c.Pairs[0].P = VerdictBetter, 1, Number(math.NaN())
+		}, "pair lane0, lane1"},
+		"ties":        {func(c *Scorecard) { c.Ties = nil }, "ties"},
+		"worst":       {func(c *Scorecard) { c.Backends[0].Worst = "s9" }, "worst scenario"},
+		"hidden NA":   {func(c *Scorecard) { c.Backends[0].Total.NA = "x" }, "lane0: total: NA"},
+		"weights":     {func(c *Scorecard) { c.Profile.Weights = Weights{0.25, 0.25, 0.25, 0.25} }, "lane0: total"},
+		"bad profile": {func(c *Scorecard) { c.Profile.Weights.Cost = 0.5 }, "weights sum to"},
+		"no profile":  {func(c *Scorecard) { c.Profile = nil }, "no profile"},
+		"version":     {func(c *Scorecard) { c.ScoreVersion = "0" }, `score version "0"`},
 	} {
 		c := reread(t, card)
 		tc.lie(c)
