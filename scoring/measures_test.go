@@ -195,7 +195,10 @@ func TestCostByHand(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := preset(t, "default")
 			p.Prices = &PriceBook{Currency: "USD", Prices: book}
-			in := one(40, tc.change)
+			in := one(40, func(i int, r *Row, o *snapshot.Outcome) {
+				o.Backend = tc.lane
+				tc.change(i, r, o)
+			})
 			in.Lanes[0] = Lane{tc.lane, tc.kind}
 			b, _ := scoreOne(t, in, p)
 			if tc.na != "" {

@@ -139,7 +139,7 @@ func TestEndsOfRandomUtilities(t *testing.T) {
 					best = k
 				}
 			}
-			oracle, constant, random := outcome("x", i, actions[best]), outcome("x", i, ""), outcome("x", i, pick(rng, actions...))
+			oracle, constant, random := outcome("oracle", i, actions[best]), outcome("constant", i, ""), outcome("random", i, pick(rng, actions...))
 			rows = append(rows, &Row{Label: l, Outcomes: []*snapshot.Outcome{oracle, constant, random}})
 		}
 		top := actions[0]

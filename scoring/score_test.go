@@ -401,6 +401,7 @@ func TestScoreRefusesBadInput(t *testing.T) {
 		{"status", spoil(func(o *snapshot.Outcome) { o.Status = 0 }), preset(t, "default"), ErrRow, "status none"},
 		{"scenario", spoil(func(o *snapshot.Outcome) { o.Scenario = "" }), preset(t, "default"), ErrRow, "no scenario"},
 		{"phase", spoil(func(o *snapshot.Outcome) { o.Phase = snapshot.PhaseAudit }), preset(t, "default"), ErrRow, "phase audit"},
+		{"foreign outcome", spoil(func(o *snapshot.Outcome) { o.Backend = "y" }), preset(t, "default"), ErrRow, `s row 0: row cannot be scored: an outcome of backend "y" in lane "x"`},
 		{"foreign audit", foreign, preset(t, "default"), ErrRow, `backend "y" is not a lane`},
 	} {
 		_, err := Score(tc.in, tc.p)
