@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,6 +39,7 @@ and a remote decide service on loopback), scores them and prints the table. Ever
 number was measured in this run. It writes
 
   DIR/snapshots/               recorded segments, labels, dataset.yaml
+  DIR/incumbent/<scenario>/    the rules that the recorded service ran
   DIR/backends/<scenario>/     rules.yaml strategy.yaml matrix.json flash.cfb model.json
   DIR/prices.yaml              an example price book
   DIR/run/                     outcomes of the replay
@@ -54,6 +57,9 @@ test part.`,
 // demo is one run of the command.
 func (a *app) demo(ctx context.Context, out string) error {
 	d := &demo{app: a, dir: out}
+	if err := d.prepare(); err != nil {
+		return err
+	}
 	for _, step := range []struct {
 		name string
 		do   func(context.Context) error
@@ -85,18 +91,32 @@ func (d *demo) path(parts ...string) string {
 	return filepath.Join(append([]string{d.dir}, parts...)...)
 }
 
-// prepare empties the directory of an earlier demo; a directory with anything else in it
-// is left alone.
+// demoMarker is the file by which a demo knows its own directory again: it lists every
+// file that the demo wrote, with its digest.
+const demoMarker = ".clefbench-demo.json"
+
+// prepare empties the directory of an earlier demo. Anything that no demo wrote, or that
+// was changed since, is left alone: the names are names that people use, too.
 func (d *demo) prepare() error {
-	ours := map[string]bool{"snapshots": true, "run": true, "backends": true, "incumbent": true,
-		"prices.yaml": true, "report.html": true, "report.json": true, "report.md": true}
 	entries, err := os.ReadDir(d.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
+		return os.MkdirAll(d.dir, 0o777)
+	}
+	if err != nil {
 		return usage(err, "")
 	}
-	for _, e := range entries {
-		if !ours[e.Name()] {
-			return fail(exitUsage, "give an empty or new directory with -o", "%s holds %s, which no demo wrote", d.dir, e.Name())
+	const hint = "give an empty or new directory with -o"
+	wrote, err := readMarker(d.path(demoMarker))
+	if err != nil {
+		return fail(exitUsage, hint, "%s is not empty and no demo wrote it", d.dir)
+	}
+	now, err := digests(d.dir)
+	if err != nil {
+		return err
+	}
+	for name, sum := range now {
+		if wrote[name] != sum {
+			return fail(exitUsage, hint, "%s holds %s, which no demo wrote or which was changed since", d.dir, name)
 		}
 	}
 	for _, e := range entries {
@@ -104,14 +124,51 @@ func (d *demo) prepare() error {
 			return err
 		}
 	}
-	return os.MkdirAll(d.dir, 0o777)
+	return nil
+}
+
+func readMarker(name string) (map[string]string, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	var wrote map[string]string
+	return wrote, json.Unmarshal(data, &wrote)
+}
+
+// mark writes the marker, last.
+func (d *demo) mark() error {
+	now, err := digests(d.dir)
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(now, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(d.path(demoMarker), data)
+}
+
+// digests lists the files below a directory, but for the marker, with their SHA-256.
+func digests(dir string) (map[string]string, error) {
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || filepath.Base(path) == demoMarker {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		out[filepath.ToSlash(rel)] = fmt.Sprintf("%x", sha256.Sum256(data))
+		return err
+	})
+	return out, err
 }
 
 // writeBackends writes the embedded strategies and compiles the tables.
 func (d *demo) writeBackends(context.Context) error {
-	if err := d.prepare(); err != nil {
-		return err
-	}
 	files := datasets.DemoFiles()
 	err := fs.WalkDir(files, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -306,6 +363,9 @@ func (d *demo) report() error {
 		}
 	}
 	o.Brief = true
+	if err := d.mark(); err != nil {
+		return err
+	}
 	if err := d.output("-", reports.FormatText, card, o); err != nil {
 		return err
 	}

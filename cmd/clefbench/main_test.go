@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -24,8 +25,9 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits":   exits,
-			"corrupt": corrupt,
+			"exits":        exits,
+			"corrupt":      corrupt,
+			"sameaccuracy": sameAccuracy,
 		},
 	})
 }
@@ -60,6 +62,31 @@ func corrupt(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(err)
 		data[len(data)/2] ^= 4
 		ts.Check(os.WriteFile(matches[0], data, 0o666))
+	}
+}
+
+// sameAccuracy A.json B.json compares what does not depend on the clock, bit for bit.
+func sameAccuracy(ts *testscript.TestScript, _ bool, args []string) {
+	var got []string
+	for _, name := range args {
+		var card struct {
+			Backends []struct {
+				Name       string
+				Categories struct{ Accuracy json.RawMessage }
+				Counts     json.RawMessage
+				Scenarios  map[string]struct{ Confusion json.RawMessage }
+			}
+		}
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(name)), &card))
+		if len(card.Backends) != 2 || !strings.Contains(string(card.Backends[0].Categories.Accuracy), `"value": 7`) {
+			ts.Fatalf("%s has no accuracy to compare", name)
+		}
+		text, err := json.Marshal(card)
+		ts.Check(err)
+		got = append(got, string(text))
+	}
+	if len(got) != 2 || got[0] != got[1] {
+		ts.Fatalf("two replays under one seed differ:\n%s", strings.Join(got, "\n"))
 	}
 }
 
