@@ -378,3 +378,40 @@ func TestLaneWithoutRows(t *testing.T) {
 		}
 	}
 }
+
+// A few rows that stand for many carry the weight: the reader is told, whether weights
+// or the sizes of clusters are the reason.
+func TestWarningOfLowEffectiveSize(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rows   int
+		change func(i int, r *Row, o *snapshot.Outcome)
+		want   string
+	}{
+		"equal weights":  {60, func(int, *Row, *snapshot.Outcome) {}, ""},
+		"mild weights":   {600, func(i int, _ *Row, o *snapshot.Outcome) { o.KeepProb = 1 / float64(1+i%2) }, ""},
+		"too few to say": {15, func(i int, _ *Row, o *snapshot.Outcome) { o.KeepProb = 1 / float64(1+i%2) }, ""},
+		// 190 rows of weight 1 and 10 of 100: 1190^2 / 100,190.
+		"a factor of 100": {200, func(i int, _ *Row, o *snapshot.Outcome) {
+			if i%20 == 0 {
+				o.KeepProb = 0.01
+			}
+		}, "200 count as 14 equal ones, and 16.8 % of the weight"},
+		"weighted and small": {80, func(i int, _ *Row, o *snapshot.Outcome) { o.KeepProb = 1 / float64(1+i%2) }, "80 count as 72 equal ones"},
+		"one heavy entity": {400, func(i int, _ *Row, o *snapshot.Outcome) {
+			if i%2 == 0 || i%4 == 1 {
+				o.Entity = decision.Some([8]byte{1})
+			}
+		}, "101 count as 2 equal ones, and 75.2 % of the weight"},
+		"unlabelled rows do not help": {400, func(i int, r *Row, o *snapshot.Outcome) {
+			if o.KeepProb = 0.5; i >= 40 {
+				r.Label = nil
+			}
+		}, "40 count as 40 equal ones"},
+	} {
+		card := mustScore(t, one(tc.rows, tc.change), preset(t, "default"))
+		got := warned(card, WarnLowESS)
+		if (tc.want == "") != (len(got) == 0) || len(got) > 0 && !strings.Contains(got[0].Text, tc.want) {
+			t.Errorf("%s: %v, want %q", name, got, tc.want)
+		}
+	}
+}

@@ -25,10 +25,19 @@ const (
 	WarnUnlabelled    = "unlabelled"
 	WarnTruth         = "unknown-truth"
 	WarnWeighted      = "weighted"
+	WarnLowESS        = "low-ess"
 	WarnCoverage      = "unequal-coverage"
 	WarnNotReplayable = "not-replayable"
 	WarnUntimed       = "latency-missing"
 	WarnUnset         = "scenario-weight-unused"
+)
+
+// Below minEffective clusters of equal weight, or with more than maxTop of the weight on
+// one cluster in a hundred, the intervals of weighted means are too narrow: simulated,
+// 95 % of accuracy cover 86 % when keep_prob differs by a factor of 100.
+const (
+	minEffective = 100
+	maxTop       = 0.50
 )
 
 // clockBound is the latency below which two clock reads are a large part of what was
@@ -144,6 +153,7 @@ func (res *laneResult) warn(w *warner, shared *sharedWarnings) {
 	for i, scenario := range res.names {
 		m, s := res.models[i], res.score.Scenarios[scenario]
 		res.warnData(m, scenario, shared)
+		res.warnConcentration(i, scenario, shared)
 		if s.Counts.NotReplayable > 0 {
 			w.add(WarnNotReplayable, name, scenario, "%d of %d decisions cannot be replayed: they count as unanswered", s.Counts.NotReplayable, s.Counts.Offered)
 		}
@@ -186,6 +196,24 @@ func (res *laneResult) warnData(m *model, scenario string, shared *sharedWarning
 	if t.weighted {
 		sum := m.sums[colOffered]
 		shared.add(WarnWeighted, name, scenario, "rows are weighted by 1/keep_prob: %d rows count as %.0f", t.counts.Offered, sum*sum/t.squares.Float())
+	}
+}
+
+// warnConcentration looks at the groups that are resampled: clusters, or hashed groups of
+// them. Few clusters of equal weight are not its business: Student's t makes up for them.
+func (res *laneResult) warnConcentration(i int, scenario string, shared *sharedWarnings) {
+	m, frame := res.models[i], res.intervals.ensemble.fine[i]
+	col := colTruth
+	if m.sums[col] == 0 {
+		col = colOffered
+	}
+	filled := frame.Filled(col)
+	effective, top := stats.Concentration(frame.Cols[col])
+	uneven := m.tally.weighted || effective < float64(filled)/2
+	if filled >= stats.MinGroups && (top > maxTop || effective < minEffective && uneven) {
+		shared.add(WarnLowESS, res.score.Name, scenario,
+			"few clusters carry the weight: %d count as %.0f equal ones, and %s of the weight lies on the heaviest hundredth; intervals may be too narrow",
+			filled, effective, percent(top))
 	}
 }
 

@@ -153,3 +153,26 @@ func StudentP(estimate, se float64, groups int) float64 {
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(groups - 1)}
 	return 2 * t.CDF(-math.Abs(estimate/se))
 }
+
+// Concentration tells how many equal pieces unequal ones are worth, (sum w)^2 / sum w^2
+// (Kish 1965), and the share of the whole that the largest hundredth of them, at least
+// one, carries. Pieces without weight are none; NaN where there is no weight at all.
+func Concentration(weights []float64) (effective, top float64) {
+	var filled []float64
+	sum, squares := 0.0, 0.0
+	for _, w := range weights {
+		if w > 0 {
+			filled = append(filled, w)
+			sum += w
+			squares += w * w
+		}
+	}
+	if len(filled) == 0 {
+		return math.NaN(), math.NaN()
+	}
+	slices.Sort(filled)
+	for _, w := range filled[len(filled)-(len(filled)+99)/100:] {
+		top += w
+	}
+	return sum * sum / squares, top / sum
+}

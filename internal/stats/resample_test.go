@@ -273,3 +273,30 @@ func TestCoverageOfQuantiles(t *testing.T) {
 		t.Errorf("the 95 %% interval of p95 covers %.3f", got)
 	}
 }
+
+func TestConcentration(t *testing.T) {
+	equal := make([]float64, 300)
+	heavy := make([]float64, 300)
+	for i := range equal {
+		equal[i], heavy[i] = 3, 1
+	}
+	heavy[7], heavy[100] = 500, 400
+	for name, tc := range map[string]struct {
+		weights        []float64
+		effective, top float64
+	}{
+		"equal":        {equal, 300, 0.01},
+		"heavy":        {heavy, 1198.0 * 1198 / (298 + 250000 + 160000), 901.0 / 1198}, // three of 300
+		"one":          {[]float64{0, 5, 0}, 1, 1},
+		"two":          {[]float64{1, 3}, 16.0 / 10, 0.75},
+		"hundred, one": {append(make([]float64, 50), heavy[:50]...), 549.0 * 549 / (49 + 250000), 500.0 / 549},
+	} {
+		effective, top := Concentration(tc.weights)
+		if math.Abs(effective-tc.effective) > 1e-9*tc.effective || math.Abs(top-tc.top) > 1e-12 {
+			t.Errorf("%s: %v and %v, want %v and %v", name, effective, top, tc.effective, tc.top)
+		}
+	}
+	if effective, top := Concentration(nil); !math.IsNaN(effective) || !math.IsNaN(top) {
+		t.Errorf("of nothing: %v, %v", effective, top)
+	}
+}
