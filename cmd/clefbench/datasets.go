@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/clefbench/clefbench/datasets"
+	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
 func (a *app) datasetsCommand() *cobra.Command {
@@ -25,8 +28,32 @@ func (a *app) datasetsCommand() *cobra.Command {
 		a.datasetCommand("list [DIR]", "List the data sets below a directory", cobra.MaximumNArgs(1), a.listDatasets),
 		a.datasetCommand("describe DATASET...", "Describe a data set: counts, scenarios, labels, ledger", cobra.MinimumNArgs(1), a.describeDataset),
 		a.datasetCommand("verify DATASET...", "Check every digest and every ledger", cobra.MinimumNArgs(1), a.verifyDataset),
+		a.repairCommand(),
 	)
 	return cmd
+}
+
+func (a *app) repairCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "repair DIR...",
+		Short: "Seal segments that killed recordings left open",
+		Long: `Repair keeps every whole batch of a segment that was left open, cuts off the rest and
+seals it. Everything that was acknowledged is in whole batches. Segments of recordings
+that still run are left alone.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			for _, dir := range args {
+				done, err := arrowfile.RecoverDir(dir)
+				for _, r := range done {
+					fmt.Fprintf(a.stdout, "%s: sealed with %d rows in %d batches, %d bytes cut\n", r.Path, r.Rows, r.Batches, r.Cut)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
 }
 
 func (a *app) datasetCommand(use, short string, args cobra.PositionalArgs, do func(args []string, asJSON bool) error) *cobra.Command {
@@ -95,7 +122,7 @@ func (a *app) describe(info *datasets.Info) error {
 		fmt.Fprintf(&b, "scenario    %s: %d snapshots, %d labelled, actions %s\n", s.Name, s.Snapshots, s.Labelled, countsOf(s.Actions))
 	}
 	for _, s := range info.Strategies {
-		fmt.Fprintf(&b, "decided by  %s %s: %d snapshots\n", s.Backend, s.Version, s.Snapshots)
+		fmt.Fprintf(&b, "decided by  %s %s: %d snapshots\n", cmp.Or(s.Backend, "(not recorded)"), s.Version, s.Snapshots)
 	}
 	for _, at := range info.Attributes {
 		fmt.Fprintf(&b, "attribute   %s %s: %d values\n", at.Name, at.Type, at.Values)
@@ -106,14 +133,31 @@ func (a *app) describe(info *datasets.Info) error {
 	for _, w := range info.Warnings {
 		fmt.Fprintf(&b, "warning     %s\n", w.Text)
 	}
-	_, err := io.WriteString(a.stdout, b.String())
+	_, err := io.WriteString(a.stdout, printable(b.String()))
 	return err
 }
+
+// printable shows control characters, which names may hold, as escapes.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return '\uFFFD'
+		}
+		return r
+	}, s)
+}
+
+// maxShown bounds how many labels describe prints; JSON has all.
+const maxShown = 20
 
 func countsOf(m map[string]int64) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		parts = append(parts, fmt.Sprintf("%s %d", name, m[name]))
+		if len(parts) == maxShown {
+			parts = append(parts, fmt.Sprintf("and %d more", len(m)-maxShown))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", strings.ReplaceAll(name, "\n", "\uFFFD"), m[name]))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -136,7 +180,7 @@ func (a *app) verifyDataset(args []string, asJSON bool) error {
 			return err
 		}
 		if err := v.Err(); err != nil && failed == nil {
-			failed = &failure{exitData, err, ""}
+			failed = &failure{exitData, err, "'clefbench datasets repair' seals what a killed recording left open"}
 		}
 	}
 	return failed

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -22,6 +24,9 @@ const maxLine = 16 << 20
 
 // defaultBatch is the number of rows a batch; within 1 % of the best size measured.
 const defaultBatch = 8192
+
+// maxBatch is the largest batch that every reader takes.
+const maxBatch = 1 << 16
 
 // entityKeyVar names the environment variable with the key that hashes entities.
 const entityKeyVar = "CLEFBENCH_ENTITY_KEY"
@@ -80,21 +85,41 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if err != nil {
 		return usage(err, "")
 	}
-	if f.batch < 1 || f.every <= 0 {
-		return fail(exitUsage, "", "--batch and --flush-interval must be positive")
+	if f.batch < 1 || f.batch > maxBatch || f.every <= 0 {
+		return fail(exitUsage, "", "--batch must be 1 to %d, and --flush-interval positive", maxBatch)
+	}
+	if err := a.sealDead(f.out); err != nil {
+		return err
 	}
 	w, err := arrowfile.Create(f.out, arrowfile.Options{BatchRows: f.batch, Sync: sync})
 	if err != nil {
-		return err
+		return outputError(err)
 	}
 	rec := &recording{app: a, flags: f, reader: reader, w: w}
 	err = rec.loop(ctx)
-	return errors.Join(err, rec.close())
+	return cmp.Or(err, rec.close())
+}
+
+// sealDead seals what earlier recordings left open when they were killed. One that holds
+// no whole batch is left as it is: nothing in it was acknowledged.
+func (a *app) sealDead(dir string) error {
+	done, err := arrowfile.RecoverDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, r := range done {
+		fmt.Fprintf(a.stderr, "clefbench: sealed %s, which a killed recording left open: %d rows\n", r.Path, r.Rows)
+	}
+	if errors.Is(err, arrowfile.ErrCorrupt) {
+		fmt.Fprintf(a.stderr, "clefbench: not sealed: %v\n", err)
+		return nil
+	}
+	return err
 }
 
 func (a *app) newLineReader(attrs []string) (*lineReader, error) {
 	key, _ := a.lookupEnv(entityKeyVar)
-	r := &lineReader{declared: map[string]decision.Type{}, now: time.Now, key: []byte(key)}
+	r := newLineReader(map[string]decision.Type{}, []byte(key), time.Now)
 	for _, spec := range attrs {
 		name, typ, ok := strings.Cut(spec, ":")
 		t, err := decision.ParseType(typ)
@@ -158,6 +183,9 @@ func (r *recording) loop(ctx context.Context) error {
 
 // line takes one input line, whose number is n.
 func (r *recording) line(l inputLine, n int) error {
+	if errors.Is(l.err, bufio.ErrTooLong) {
+		return fail(exitData, "bodies can be left out or cut", "stdin:%d: the line has more than %d MiB", n, maxLine>>20)
+	}
 	if l.err != nil {
 		return fail(exitData, "", "stdin:%d: %w", n, l.err)
 	}
@@ -204,10 +232,22 @@ func (r *recording) ack() {
 	}
 }
 
+// close seals the recording. What could not be written is counted as dropped: written
+// is what the watermark covers, so that the ledger closes on a full disk, too.
 func (r *recording) close() error {
+	ferr := r.flush()
+	if n := r.total.Written - r.w.Watermark(); n > 0 {
+		r.total.Written -= n
+		r.total.Drop("write-error", n)
+		r.lost.Drop("write-error", n)
+		r.lost.Offered += n
+	}
 	err := r.w.Close(r.lost, r.total)
-	if err != nil {
-		return err
+	if ferr != nil || err != nil {
+		if !r.quiet {
+			fmt.Fprintf(r.stderr, "recorded %d of %d decisions\n", r.total.Written, r.total.Offered)
+		}
+		return cmp.Or(ferr, err)
 	}
 	r.ack()
 	if !r.quiet {

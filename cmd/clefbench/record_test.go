@@ -11,11 +11,7 @@ import (
 )
 
 func testReader() *lineReader {
-	return &lineReader{
-		declared: map[string]decision.Type{"metrics.n": decision.Int},
-		key:      []byte("key"),
-		now:      func() time.Time { return time.Unix(1, 0) },
-	}
+	return newLineReader(map[string]decision.Type{"metrics.n": decision.Int}, []byte("key"), func() time.Time { return time.Unix(1, 0) })
 }
 
 func TestLineKeepsWhatIsWritten(t *testing.T) {
@@ -87,8 +83,22 @@ func TestLineRefuses(t *testing.T) {
 		`{"scenario":"s","action":"a","attrs":{"x":[1]}}`:          "attributes are text",
 		`{"scenario":"s","action":"a","attrs":{"x":1e999}}`:        "out of range",
 		`{"scenario":"s","action":"a","candidates":[{"act":"x"}]}`: `unknown field "act"`,
-		`[1]`: "not a decision",
-		`{`:   "not a decision",
+		`[1]`:                           "a decision is a JSON object, this is an array",
+		`{`:                             "the line ends inside the object",
+		`{"Scenario":"s","action":"a"}`: `unknown field "Scenario"`,
+		`{"scenario":"s","action":"a","action":"b"}`:                                  `the key "action" stands twice`,
+		`{"scenario":"s","action":"a","attrs":{"x":1,"x":2}}`:                         `the key "x" stands twice`,
+		"{\"scenario\":\"s\",\"action\":\"\xff\"}":                                    "not UTF-8",
+		`{"scenario":"s","action":"\ud800"}`:                                          "surrogate",
+		`{"scenario":"s","action":"\udc00\ud800"}`:                                    "surrogate",
+		`{"scenario":"s","action":"a","ts":"2026"}`:                                   "not a time such as",
+		`{"scenario":"s","action":7}`:                                                 "action is a number",
+		`{"scenario":"s","action":"a","latency_ns":-7}`:                               "latency_ns -7 is negative",
+		`{"scenario":"s","action":"a","cost_nano":-1}`:                                "cost_nano -1 is negative",
+		`{"scenario":"s","action":"a","confidence":7}`:                                "confidence 7 is not in [0,1]",
+		`{"scenario":"s","action":"a","candidates":[]}`:                               "candidates is empty",
+		`{"scenario":"s","action":"a","candidates":["a","a"]}`:                        `candidate "a" stands twice`,
+		`{"scenario":"s","action":"a","candidates":[{"action":"a","probability":2}]}`: "probability 2",
 	} {
 		var s snapshot.Snapshot
 		if err := testReader().read([]byte(in), &s); err == nil || !strings.Contains(err.Error(), want) {
@@ -105,6 +115,19 @@ func TestFormatPageNamesEveryField(t *testing.T) {
 	for _, name := range jsonNames(line{}) {
 		if !strings.Contains(string(page), "`"+name+"`") {
 			t.Errorf("docs/formats/record.md does not name %s", name)
+		}
+	}
+}
+
+func TestLineTakesWhatIsOdd(t *testing.T) {
+	for _, in := range []string{
+		`{"scenario":"s","action":"\ud83d\ude00"}`,
+		`{"scenario":"s","action":"a\\u","attrs":{"k":"\"","\\":1,"{":"}","[":"\"x\":1"}}`,
+		`{"scenario":"s","action":"a","input":{"a":{"x":1},"b":{"x":2},"c":[{"x":1},{"x":2}]}}`,
+	} {
+		var s snapshot.Snapshot
+		if err := testReader().read([]byte(in), &s); err != nil {
+			t.Errorf("%s: %v", in, err)
 		}
 	}
 }

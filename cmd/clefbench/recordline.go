@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -101,6 +102,32 @@ func strictJSON(b []byte, v any) error {
 	return nil
 }
 
+// plain puts the decoder's errors into words without Go types.
+func plain(err error) error {
+	var kind *json.UnmarshalTypeError
+	var when *time.ParseError
+	switch {
+	case errors.As(err, &kind) && kind.Field == "":
+		return fmt.Errorf("a decision is a JSON object, this is %s", article(kind.Value))
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s is %s", kind.Field, article(kind.Value))
+	case errors.As(err, &when):
+		return fmt.Errorf("ts is %s, not a time such as 2026-01-02T03:04:05.000000006Z", when.Value)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the line ends inside the object")
+	}
+	return err
+}
+
+// article says what kind of JSON value was found.
+func article(kind string) string {
+	switch kind[0] {
+	case 'a', 'o':
+		return "an " + kind + ", which does not fit"
+	}
+	return "a " + kind + ", which does not fit"
+}
+
 // lineReader turns JSON lines into snapshots. Its attribute schema grows with the
 // lines; numbers are doubles unless declared, because 1 and 1.5 may stand for the same
 // attribute in two lines.
@@ -109,12 +136,25 @@ type lineReader struct {
 	schema   *decision.Schema
 	key      []byte
 	now      func() time.Time
+	fields   map[string]bool // the names of line, as they must be written
+}
+
+func newLineReader(declared map[string]decision.Type, key []byte, now func() time.Time) *lineReader {
+	r := &lineReader{declared: declared, key: key, now: now, fields: map[string]bool{}}
+	t := reflect.TypeFor[line]()
+	for i := range t.NumField() {
+		r.fields[t.Field(i).Tag.Get("json")] = true
+	}
+	return r
 }
 
 // read fills s from one line.
 func (r *lineReader) read(b []byte, s *snapshot.Snapshot) error {
 	var l line
 	if err := strictJSON(b, &l); err != nil {
+		return fmt.Errorf("not a decision: %w", plain(err))
+	}
+	if err := exactJSON(b, r.fields); err != nil {
 		return fmt.Errorf("not a decision: %w", err)
 	}
 	*s = snapshot.Snapshot{}
@@ -128,7 +168,39 @@ func (r *lineReader) read(b []byte, s *snapshot.Snapshot) error {
 	if err := r.attributes(l.Attrs, s); err != nil {
 		return err
 	}
+	if err := l.ranges(); err != nil {
+		return err
+	}
 	return s.Validate()
+}
+
+// ranges checks what a row could hold but a line cannot mean.
+func (l *line) ranges() error {
+	for _, f := range []struct {
+		name string
+		v    *int64
+	}{{"latency_ns", l.LatencyNs}, {"tokens_in", l.TokensIn}, {"tokens_out", l.TokensOut}, {"cost_nano", l.CostNano}} {
+		if f.v != nil && *f.v < 0 {
+			return fmt.Errorf("%s %d is negative", f.name, *f.v)
+		}
+	}
+	if l.Confidence != nil && !(*l.Confidence >= 0 && *l.Confidence <= 1) {
+		return fmt.Errorf("confidence %v is not in [0,1]", *l.Confidence)
+	}
+	if l.Candidates != nil && len(l.Candidates) == 0 {
+		return errors.New("candidates is empty; leave it out where any action was allowed")
+	}
+	seen := map[string]bool{}
+	for _, c := range l.Candidates {
+		if seen[c.Action] {
+			return fmt.Errorf("candidate %q stands twice", c.Action)
+		}
+		seen[c.Action] = true
+		if p := c.Probability; p.Set && !(p.V >= 0 && p.V <= 1) {
+			return fmt.Errorf("probability %v of %q is not in [0,1]", p.V, c.Action)
+		}
+	}
+	return nil
 }
 
 func (r *lineReader) identity(l *line, s *snapshot.Snapshot) {

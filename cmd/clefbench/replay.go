@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -92,6 +93,9 @@ func parseSpecs(texts []string) ([]backends.Spec, error) {
 		s, err := backends.ParseSpec(text)
 		if err != nil {
 			return nil, usage(err, "a backend is [NAME=]KIND:TARGET, as in -b rules:edge.yaml")
+		}
+		if s.Kind == replay.RecordedKind && (s.Target != "" || len(s.Options) > 0) {
+			return nil, fail(exitUsage, "", "recorded takes neither a target nor options: %q", text)
 		}
 		if seen[s.Name] {
 			return nil, fail(exitUsage, "name one of them: -b other=...", "two backends are named %q", s.Name)
@@ -188,7 +192,7 @@ func (a *app) runReplay(ctx context.Context, ds *datasets.Dataset, patterns []st
 		return cerr
 	}
 	if err != nil {
-		return fmt.Errorf("run %s is partial: %w", f.out, err)
+		return &failure{exitInterrupted, fmt.Errorf("interrupted: run %s is partial and says so", f.out), "'clefbench report' reads it"}
 	}
 	return n.silent(lanes)
 }
@@ -197,6 +201,33 @@ func (a *app) runReplay(ctx context.Context, ds *datasets.Dataset, patterns []st
 type tally struct {
 	rows     int64
 	answered map[string]int64
+	codes    map[string]map[string]int64 // by lane, why there was no answer
+}
+
+func (n *tally) add(o *snapshot.Outcome) {
+	if o.Phase != snapshot.PhaseMeasured {
+		return
+	}
+	n.rows++
+	if o.Status.Answered() {
+		n.answered[o.Backend]++
+		return
+	}
+	if n.codes[o.Backend] == nil {
+		n.codes[o.Backend] = map[string]int64{}
+	}
+	n.codes[o.Backend][cmp.Or(o.ErrorCode, o.Status.String())]++
+}
+
+// commonest is the code that a lane failed with most often.
+func (n *tally) commonest(lane string) string {
+	best := ""
+	for code, k := range n.codes[lane] {
+		if top := n.codes[lane][best]; k > top || k == top && code < best {
+			best = code
+		}
+	}
+	return best
 }
 
 // silent is exit 4: a backend that was well formed and answered nothing at all.
@@ -204,7 +235,7 @@ func (n *tally) silent(lanes []replay.Lane) error {
 	for _, l := range lanes {
 		if l.Backend != nil && n.answered[l.Name] == 0 {
 			return fail(exitBackend, "the run is written; 'clefbench report' shows the error codes",
-				"backend %s answered none of its decisions", l.Name)
+				"backend %s answered none of its decisions (%s)", l.Name, n.commonest(l.Name))
 		}
 	}
 	return nil
@@ -219,7 +250,7 @@ func writeOutcomes(ctx context.Context, w *datasets.RunWriter, ds *datasets.Data
 		bar.Add(p.Calls - shown)
 		shown = p.Calls
 	}
-	n := &tally{answered: map[string]int64{}}
+	n := &tally{answered: map[string]int64{}, codes: map[string]map[string]int64{}}
 	for o, err := range replay.Run(ctx, ds.Snapshots(datasets.Filter{Scenarios: f.scenarios}), lanes, plan) {
 		if err != nil {
 			return n, err
@@ -227,12 +258,7 @@ func writeOutcomes(ctx context.Context, w *datasets.RunWriter, ds *datasets.Data
 		if err := w.Append(o); err != nil {
 			return n, err
 		}
-		if o.Phase == snapshot.PhaseMeasured {
-			n.rows++
-			if o.Status.Answered() {
-				n.answered[o.Backend]++
-			}
-		}
+		n.add(o)
 	}
 	return n, nil
 }

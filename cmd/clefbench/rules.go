@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -106,10 +105,17 @@ func (a *app) readInput(name string) ([]byte, error) {
 		return io.ReadAll(io.LimitReader(a.stdin, document.MaxSize+1))
 	}
 	data, err := os.ReadFile(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return nil, usage(err, "")
 	}
-	return data, err
+	return data, nil
+}
+
+// same reports whether two names are of one file.
+func same(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
 // kindOfFile tells what a file is by its top-level fields.
@@ -173,6 +179,9 @@ func (a *app) rulesCompileCommand() *cobra.Command {
 			table, err := flash.CompileMatrix(config, data)
 			if err != nil {
 				return err
+			}
+			if same(config, out) {
+				return fail(exitUsage, "", "-o %s would replace the matrix itself", out)
 			}
 			if out == "-" {
 				_, err := a.stdout.Write(table)
