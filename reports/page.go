@@ -201,7 +201,7 @@ func (b *builder) quantile(v scoring.Number, q float64, c scoring.Counts) cell {
 		return cell{text: latency(float64(v))}
 	}
 	missed := c.Offered - c.Answered
-	if c.Answered > 0 && float64(missed) > (1-q)*float64(c.Offered) {
+	if missed > 0 && float64(missed) > (1-q)*float64(c.Offered) {
 		return cell{text: "miss", tone: toneBad,
 			refs: []int{b.notes.add("miss: the decision at this rank got no answer, so the quantile is beyond every measured latency")}}
 	}

@@ -34,7 +34,7 @@ func (b *builder) mainTable() section {
 		title: "Scorecard", caption: "Place, total, categories and latency by backend", refs: b.warn.run,
 		lead: "Scores from 0 to 100 with 95% intervals. Backends with the same place (1=) cannot be told apart.",
 		columns: []column{
-			{head: "place", short: "#"}, nameColumn("backend"), {head: "total", align: AlignRight},
+			{head: "place", short: "#", key: true}, nameColumn("backend"), {head: "total", align: AlignRight},
 			{head: "worst scenario", align: AlignRight, wide: true},
 		},
 	}

@@ -1,8 +1,11 @@
 package reports
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +26,7 @@ func (b *builder) summary() []string {
 	out = append(out, b.refused()...)
 	out = append(out, b.notEligible()...)
 	out = append(out, b.amount())
+	out = append(out, b.unanswered()...)
 	return append(out, b.change()...)
 }
 
@@ -141,8 +145,54 @@ func (b *builder) notEligible() []string {
 
 func (b *builder) amount() string {
 	d := b.card.Dataset
-	return fmt.Sprintf("%s in %s, %s, through %s.", plural(d.Snapshots, "decision"), plural(d.Requests, "request"),
-		plural(len(b.card.ScenarioNames()), "scenario"), plural(len(b.card.Backends), "backend"))
+	offered := int64(0)
+	for i := range b.card.Backends {
+		offered = max(offered, b.card.Backends[i].Counts.Offered)
+	}
+	scenarios := plural(len(b.card.ScenarioNames()), "scenario")
+	through := plural(len(b.card.Backends), "backend")
+	if offered < d.Snapshots { // some scenarios, or an interrupted run
+		return fmt.Sprintf("%s of the data set's %s, %s, through %s.", count(offered), plural(d.Snapshots, "decision"), scenarios, through)
+	}
+	return fmt.Sprintf("%s in %s, %s, through %s.", plural(d.Snapshots, "decision"), plural(d.Requests, "request"), scenarios, through)
+}
+
+// unanswered says, a sentence a backend, how many decisions got no answer and why. They
+// stay in the denominator, so a reader must not have to look for them.
+func (b *builder) unanswered() []string {
+	var out []string
+	for i := range b.card.Backends {
+		x := &b.card.Backends[i]
+		missed := x.Counts.Offered - x.Counts.Answered
+		if missed <= 0 {
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s gave no answer to %s of %s: %s.", clean(x.Name), count(missed),
+			plural(x.Counts.Offered, "decision"), why(&x.Counts)))
+	}
+	return out
+}
+
+// why lists the commonest reasons for no answer.
+func why(c *scoring.Counts) string {
+	const shown = 3
+	codes := slices.SortedFunc(maps.Keys(c.Reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(c.Reasons[b], c.Reasons[a]), cmp.Compare(a, b))
+	})
+	var parts []string
+	if c.Timeouts > 0 {
+		parts = append(parts, "timeout "+count(c.Timeouts))
+	}
+	for _, code := range codes {
+		parts = append(parts, clean(code)+" "+count(c.Reasons[code]))
+	}
+	if len(parts) == 0 {
+		return "no reason is given"
+	}
+	if len(parts) > shown {
+		parts = append(parts[:shown], fmt.Sprintf("and %d more reasons", len(parts)-shown))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // change says what switching to a leading backend would change against the record.
