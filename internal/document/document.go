@@ -111,12 +111,18 @@ type File struct {
 
 // Errorf adds an error at a position.
 func (f *File) Errorf(pos decision.Position, hint, format string, args ...any) {
-	f.Problems = append(f.Problems, &Problem{Pos: pos, Message: fmt.Sprintf(format, args...), Hint: hint})
+	f.add(SevError, pos, hint, fmt.Sprintf(format, args...))
 }
 
 // Warnf adds a warning at a position.
 func (f *File) Warnf(pos decision.Position, hint, format string, args ...any) {
-	f.Problems = append(f.Problems, &Problem{Pos: pos, Severity: SevWarning, Message: fmt.Sprintf(format, args...), Hint: hint})
+	f.add(SevWarning, pos, hint, fmt.Sprintf(format, args...))
+}
+
+// add keeps a message on one line, whatever values it cites: findings are read by line.
+func (f *File) add(s Severity, pos decision.Position, hint, message string) {
+	message = strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ").Replace(message)
+	f.Problems = append(f.Problems, &Problem{Pos: pos, Severity: s, Message: message, Hint: hint})
 }
 
 // Err returns the problems as an error, ordered by position, or nil when none of them
@@ -147,7 +153,7 @@ func Parse(name string, data []byte) (*File, *Node, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var root, second yaml.Node
 	if err := decode(dec, &root); err != nil {
-		f.syntax(err)
+		f.syntax(data, err)
 		return f, nil, f.Err()
 	}
 	if root.Kind != yaml.DocumentNode || len(root.Content) == 0 {
@@ -156,7 +162,7 @@ func Parse(name string, data []byte) (*File, *Node, error) {
 	}
 	if err := decode(dec, &second); !errors.Is(err, io.EOF) {
 		if err != nil {
-			f.syntax(err)
+			f.syntax(data, err)
 		} else {
 			f.Errorf(f.at(&second), "put it into a file of its own", "a second document in the file")
 		}
@@ -175,19 +181,6 @@ func decode(dec *yaml.Decoder, n *yaml.Node) (err error) {
 		}
 	}()
 	return dec.Decode(n)
-}
-
-func (f *File) syntax(err error) {
-	if errors.Is(err, io.EOF) {
-		f.Errorf(decision.Position{File: f.Name, Line: 1, Column: 1}, "", "file is empty")
-		return
-	}
-	var load *yaml.LoadError
-	if errors.As(err, &load) {
-		f.Errorf(decision.Position{File: f.Name, Line: load.Mark.Line, Column: load.Mark.Column}, "", "%s", load.Message)
-		return
-	}
-	f.Errorf(decision.Position{File: f.Name}, "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
 func (f *File) at(y *yaml.Node) decision.Position {

@@ -34,7 +34,7 @@ func (f *File) checkTree(y *yaml.Node, depth int) {
 	case y.Anchor != "":
 		f.Errorf(f.at(y), "write the value out", "anchors are not supported")
 	case !coreTag(y.Tag) && strings.HasPrefix(y.Tag, "!"):
-		f.Errorf(f.at(y), "quote the expression, as in '"+y.Tag+"'", "%s is read as a YAML tag", y.Tag)
+		f.Errorf(f.at(y), "quote the expression, as in '"+Short(y.Tag)+"'", "%s is read as a YAML tag", Short(y.Tag))
 	}
 	if y.Kind == yaml.MappingNode {
 		f.checkKeys(y)
@@ -53,7 +53,7 @@ func (f *File) checkKeys(y *yaml.Node) {
 			continue
 		}
 		if line, dup := seen[k.Value]; dup {
-			f.Errorf(f.at(k), "", "field %q stands twice (first in line %d)", k.Value, line)
+			f.Errorf(f.at(k), "", "field %q stands twice (first in line %d)", Short(k.Value), line)
 		}
 		seen[k.Value] = k.Line
 	}
@@ -94,9 +94,9 @@ func (n *Node) describe() string {
 	case n.IsNull():
 		return "nothing"
 	case n.y.Tag == "!!str":
-		return "text " + strconv.Quote(n.y.Value)
+		return "text " + strconv.Quote(Short(n.y.Value))
 	}
-	return strings.TrimPrefix(n.y.Tag, "!!") + " " + n.y.Value
+	return strings.TrimPrefix(n.y.Tag, "!!") + " " + Short(n.y.Value)
 }
 
 func (n *Node) want(what string) {
@@ -139,7 +139,7 @@ func (n *Node) Map(known ...string) *Map {
 		}
 		e := Entry{Key: k.Value, KeyPos: n.file.at(k), Value: &Node{n.file, v, path}}
 		if len(known) > 0 && !contains(known, e.Key) {
-			n.file.Errorf(e.KeyPos, didYouMean(e.Key, known), "unknown field %q", e.Key)
+			n.file.Errorf(e.KeyPos, didYouMean(e.Key, known), "unknown field %q", Short(e.Key))
 			continue
 		}
 		m.entries = append(m.entries, e)
@@ -295,6 +295,24 @@ func (n *Node) Texts() []string {
 		}
 	}
 	return out
+}
+
+// SomeTexts is [Node.Texts] for a list that may not be empty; hint says what to do
+// about one that is.
+func (n *Node) SomeTexts(hint string) []string {
+	if n.IsList() && len(n.y.Content) == 0 {
+		n.Errorf(hint, "%s is empty", n.path)
+	}
+	return n.Texts()
+}
+
+// TrailingComment returns the comment that follows plain text on its line, or "". In
+// text that may hold a # itself it was probably meant as part of the text.
+func (n *Node) TrailingComment() string {
+	if !n.IsScalar() || n.y.Style&^yaml.TaggedStyle != 0 {
+		return ""
+	}
+	return n.y.LineComment
 }
 
 // JSON returns the value as a Go value for encoding/json: map[string]any, []any,
