@@ -3,6 +3,8 @@ package datasets
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -24,70 +26,182 @@ type LabelReport struct {
 }
 
 // AttachLabels asks label for the truth of every row of the data set in dir, writes the
-// label files and freezes each scenario's baseline, majority and top in dataset.yaml. A
-// row for which label returns nil keeps the label that it has; Ref and ID of a label are
-// set here. Doing it again with the same labels changes no byte.
+// label files and freezes each scenario's baseline, majority and top in dataset.yaml,
+// with the SHA-256 of every label file. A row for which label returns nil keeps the label
+// that it has; Ref and ID of a label are set here. Doing it again with the same labels
+// changes no byte.
 //
-// Segments are never changed, and a label file is replaced as a whole: a reader sees the
-// old labels or the new ones.
+// Segments are never changed, and an error in a label leaves everything as it was. The
+// anchors are never those of other labels: they are taken out of dataset.yaml before the
+// first label file is replaced, each as a whole, and the new ones come in after the last.
+// What was cut off in between is completed by attaching the labels again.
 func AttachLabels(dir string, label func(*snapshot.Snapshot) *snapshot.Label) (*LabelReport, error) {
+	x, err := stageLabels(dir, label)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func() error{x.retract, x.install, x.freeze} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, x.discard())
+		}
+	}
+	return &x.report, nil
+}
+
+// relabelling holds the labels of a data set written, and not yet in their places.
+type relabelling struct {
+	dir     string
+	report  LabelReport
+	anchors map[string]*scoring.Anchors
+	files   []staged
+	// manifest is what dataset.yaml will say, but for anchors and label files.
+	manifest *Manifest
+}
+
+// staged is one label file: temp is to be renamed to target; empty when target stands
+// already as it shall be.
+type staged struct{ temp, target, digest string }
+
+// stageLabels writes all label files beside those that are there.
+func stageLabels(dir string, label func(*snapshot.Snapshot) *snapshot.Label) (*relabelling, error) {
 	d, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &LabelReport{}
-	anchors := map[string]*scoring.Anchors{}
-	for i := range d.segments {
-		if err := r.segment(d, &d.segments[i], label, anchors); err != nil {
-			return nil, err
-		}
-	}
-	m, _, err := readManifest(dir)
-	if err != nil {
+	x := &relabelling{dir: dir, anchors: map[string]*scoring.Anchors{}}
+	if x.manifest, _, err = readManifest(dir); err != nil {
 		return nil, err
 	}
-	for name, a := range anchors {
-		m.Tasks[name] = a.Freeze()
+	for i := range d.segments {
+		if err := x.stage(d, &d.segments[i], label); err != nil {
+			return nil, errors.Join(err, x.discard())
+		}
 	}
-	return r, WriteManifest(dir, m)
+	return x, nil
 }
 
-// segment writes the label file of one segment, where there is any label to write.
-func (r *LabelReport) segment(d *Dataset, s *segment, label func(*snapshot.Snapshot) *snapshot.Label, all map[string]*scoring.Anchors) error {
+// stage writes the label file of one segment, where there is any label to write.
+func (x *relabelling) stage(d *Dataset, s *segment, label func(*snapshot.Snapshot) *snapshot.Label) error {
 	// The target's own name inside the hidden one keeps two segments apart.
 	target := s.labelPath()
 	temp := filepath.Join(filepath.Dir(target), "."+filepath.Base(target)+arrowfile.Ext)
 	if err := removeStale(temp); err != nil {
 		return err
 	}
-	w, err := arrowfile.CreateLabels(temp, labelOptions(s))
+	w, err := arrowfile.CreateLabels(temp, labelOptions())
 	if err != nil {
 		return err
 	}
-	before := r.Labelled
-	err = r.rows(d, s, label, func(row *snapshot.Snapshot, l *snapshot.Label) error {
+	before := x.report.Labelled
+	err = x.report.rows(s, label, func(row *snapshot.Snapshot, l *snapshot.Label) error {
 		if l != nil {
-			a := all[row.Scenario]
-			if a == nil {
-				a = newAnchors(d.tasks, row.Scenario)
-				all[strings.Clone(row.Scenario)] = a
-			}
-			a.Add(l, row.KeepProb)
+			addAnchor(x.anchors, d.tasks, row, l)
 		}
 		return w.Append(l)
 	})
+	x.files = append(x.files, staged{temp: temp, target: target})
 	if err = errors.Join(err, w.Close()); err != nil {
-		return errors.Join(err, removeStale(temp))
+		return err
 	}
-	if r.Labelled == before {
-		return os.Remove(temp) // nothing is labelled, and nothing was
-	}
-	return os.Rename(temp, target)
+	return x.files[len(x.files)-1].settle(x.report.Labelled > before)
 }
 
-// labelOptions names the file after its segment and stops the clock, so that the same
+// settle drops a new file that says what the old one says, or nothing at all.
+func (f *staged) settle(labelled bool) error {
+	old, err := fileDigest(f.target)
+	if errors.Is(err, fs.ErrNotExist) {
+		old, err = "", nil
+	}
+	if err != nil {
+		return err
+	}
+	f.digest = old
+	if labelled {
+		if f.digest, err = fileDigest(f.temp); err != nil {
+			return err
+		}
+	}
+	if f.digest == old {
+		err, f.temp = os.Remove(f.temp), ""
+	}
+	return err
+}
+
+// addAnchor counts a label for the anchors of its row's scenario.
+func addAnchor(all map[string]*scoring.Anchors, tasks map[string]scoring.Task, row *snapshot.Snapshot, l *snapshot.Label) {
+	a := all[row.Scenario]
+	if a == nil {
+		t, ok := tasks[row.Scenario]
+		if !ok {
+			t = scoring.NewTask()
+		}
+		a = scoring.NewAnchors(t)
+		all[strings.Clone(row.Scenario)] = a // rows are valid until the next step only
+	}
+	a.Add(l, row.KeepProb)
+}
+
+// retract takes the anchors out of dataset.yaml that new label files would belie.
+func (x *relabelling) retract() error {
+	if !slices.ContainsFunc(x.files, func(f staged) bool { return f.temp != "" }) {
+		return nil
+	}
+	m := *x.manifest
+	m.Labels, m.Tasks = nil, maps.Clone(m.Tasks)
+	for name := range x.anchors {
+		if t, ok := m.Tasks[name]; ok {
+			nan := scoring.Number(math.NaN())
+			t.Baseline, t.BaselineAction, t.Top, t.Majority = nan, "", nan, nan
+			m.Tasks[name] = t
+		}
+	}
+	return WriteManifest(x.dir, &m)
+}
+
+// install puts the label files in their places.
+func (x *relabelling) install() error {
+	for i := range x.files {
+		f := &x.files[i]
+		if f.temp == "" {
+			continue
+		}
+		if err := os.Rename(f.temp, f.target); err != nil {
+			return err
+		}
+		f.temp = ""
+	}
+	return syncDir(x.dir)
+}
+
+// freeze writes the anchors of the labels that are there now.
+func (x *relabelling) freeze() error {
+	m := *x.manifest
+	m.Labels = map[string]string{}
+	for _, f := range x.files {
+		if f.digest != "" {
+			m.Labels[filepath.Base(f.target)] = f.digest
+		}
+	}
+	for name, a := range x.anchors {
+		m.Tasks[name] = a.Freeze()
+	}
+	return WriteManifest(x.dir, &m)
+}
+
+// discard removes what was written and did not come to its place.
+func (x *relabelling) discard() error {
+	var errs []error
+	for _, f := range x.files {
+		if f.temp != "" {
+			errs = append(errs, removeStale(f.temp))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// labelOptions stops the clock, so that the same
 // labels give the same bytes.
-func labelOptions(s *segment) arrowfile.Options {
+func labelOptions() arrowfile.Options {
 	return arrowfile.Options{Host: "labels", Boot: "0", Now: func() time.Time { return time.Unix(0, 0).UTC() }}
 }
 
@@ -101,7 +215,7 @@ func removeStale(temp string) error {
 }
 
 // rows calls write with each row and its label, old or new.
-func (r *LabelReport) rows(d *Dataset, s *segment, label func(*snapshot.Snapshot) *snapshot.Label, write func(*snapshot.Snapshot, *snapshot.Label) error) error {
+func (r *LabelReport) rows(s *segment, label func(*snapshot.Snapshot) *snapshot.Label, write func(*snapshot.Snapshot, *snapshot.Label) error) error {
 	for p, err := range s.pairs() {
 		if err != nil {
 			return err
@@ -132,14 +246,6 @@ func (r *LabelReport) rows(d *Dataset, s *segment, label func(*snapshot.Snapshot
 func sameLabel(a, b *snapshot.Label) bool {
 	return a.Action == b.Action && slices.Equal(a.Utilities, b.Utilities) && a.Reward == b.Reward &&
 		a.Source == b.Source && a.Key == b.Key && a.Time.Equal(b.Time)
-}
-
-func newAnchors(tasks map[string]scoring.Task, scenario string) *scoring.Anchors {
-	t, ok := tasks[scenario]
-	if !ok {
-		t = scoring.NewTask()
-	}
-	return scoring.NewAnchors(t)
 }
 
 // mergeTask joins what two directories say of one scenario; nil when they disagree about

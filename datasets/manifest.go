@@ -2,6 +2,8 @@ package datasets
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +33,9 @@ type Manifest struct {
 	Preset string
 	// Tasks is by scenario.
 	Tasks map[string]scoring.Task
+	// Labels holds the SHA-256 of each label file, in hex, by the file's name: those whose
+	// labels the anchors of the tasks rest on.
+	Labels map[string]string
 }
 
 // ParseManifest reads dataset.yaml; the name stands in positions and the error is a
@@ -41,7 +46,7 @@ func ParseManifest(name string, data []byte) (*Manifest, error) {
 		return nil, err
 	}
 	m := &Manifest{Tasks: map[string]scoring.Task{}}
-	top := root.Map("version", "name", "preset", "tasks")
+	top := root.Map("version", "name", "preset", "tasks", "labels")
 	if v := top.Need("version"); v != nil {
 		v.Int(manifestVersion, manifestVersion)
 	}
@@ -54,10 +59,30 @@ func ParseManifest(name string, data []byte) (*Manifest, error) {
 			m.Tasks[e.Key] = scoring.ReadTask(e.Value)
 		}
 	}
+	if labels := top.Get("labels"); labels != nil {
+		m.Labels = parseLabels(labels)
+	}
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return m, nil
+}
+
+// parseLabels reads digests by file. Names are those of files in the directory itself:
+// no path leads out of it.
+func parseLabels(n *document.Node) map[string]string {
+	out := map[string]string{}
+	for _, e := range n.Map().Entries() {
+		sum := text(e.Value)
+		if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size || sum != strings.ToLower(sum) {
+			e.Value.Errorf("", "%s is not a SHA-256 in lower-case hex", e.Value.Path())
+		}
+		if !strings.HasSuffix(e.Key, labelExt) || strings.ContainsAny(e.Key, "/\\\x00") {
+			n.File().Errorf(e.KeyPos, "", "%q is not the name of a label file", e.Key)
+		}
+		out[e.Key] = sum
+	}
+	return out
 }
 
 func text(n *document.Node) string {
@@ -81,6 +106,12 @@ func (m *Manifest) Format() []byte {
 	for _, name := range slices.Sorted(maps.Keys(m.Tasks)) {
 		fmt.Fprintf(&b, "  %s:\n", quote(name))
 		formatTask(&b, m.Tasks[name])
+	}
+	if len(m.Labels) > 0 {
+		b.WriteString("labels:\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		fmt.Fprintf(&b, "  %s: %s\n", quote(name), quote(m.Labels[name]))
 	}
 	return b.Bytes()
 }
@@ -190,5 +221,14 @@ func replaceFile(path string, data []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return nil
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes renames in a directory last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
