@@ -25,7 +25,7 @@ func sameNumber() cmp.Option {
 func fullManifest() *Manifest {
 	nan := scoring.Number(math.NaN())
 	zero := 0.0
-	return &Manifest{Name: `the "demo"`, Preset: "fraud", Tasks: map[string]scoring.Task{
+	return &Manifest{Name: `the "demo"`, Preset: "fraud", Labels: map[string]string{"h-b-00000001.labels.arrow": strings.Repeat("0a", 32)}, Tasks: map[string]scoring.Task{
 		"fraud": {
 			Candidates: []string{"approve", "block"},
 			Utility:    map[string]map[string]float64{"approve": {"approve": 1, "block{hard=true}": 0.25}, "block": {}},
@@ -70,6 +70,8 @@ func TestManifestProblems(t *testing.T) {
 		{"utility of no candidate", "version: 1\ntasks:\n  a:\n    candidates: [allow, block]\n    utility: {allow: {alow: 1}}\n", `m.yaml:5:23: "alow" is not among the candidates`},
 		{"twice", "version: 1\ntasks:\n  a: {candidates: [x, x]}\n", `m.yaml:3:23: candidate "x" is empty or stands twice`},
 		{"no candidate's way not to choose", "version: 1\ntasks:\n  a: {candidates: [x], utility: {x: {x: 1, abstain: 0.5, denied: 0.2, escalate: 0.3}}}\n", `"escalate" is not among the candidates`},
+		{"label file elsewhere", "version: 1\nlabels: {../x.labels.arrow: \"" + strings.Repeat("0a", 32) + "\"}\n", `m.yaml:2:10: "../x.labels.arrow" is not the name of a label file`},
+		{"digest of labels", "version: 1\nlabels: {x.labels.arrow: \"12\"}\n", "m.yaml:2:26: labels.x.labels.arrow is not a SHA-256"},
 		{"no name", "version: 1\ntasks:\n  \"\": {}\n", "m.yaml:3:3: a scenario needs a name"},
 		{"text for a number", "version: 1\ntasks:\n  a: {top: high}\n", "m.yaml:3:12: tasks.a.top must be a finite number"},
 		{"second document", "version: 1\n---\nversion: 1\n", "a second document"},
@@ -113,6 +115,7 @@ func TestWriteManifestKeepsTheOldFile(t *testing.T) {
 
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(fullManifest().Format()))
+	f.Add([]byte("version: 1\nlabels: {a.labels.arrow: x}\n"))
 	f.Add([]byte("version: 1\ntasks:\n  a: {utility: {x: {y: 0.5}}, unanswered: 0}\n"))
 	f.Add([]byte(`{"version":1,"tasks":{"a":{"candidates":["x"]}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {

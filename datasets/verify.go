@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
@@ -72,7 +75,8 @@ func (v *Verification) note(path, format string, args ...any) {
 // Verify checks a data set's directory, or one file: every digest, every row, every
 // ledger and that the ledgers sum up to what the recorder counted, that no segment is
 // missing inside a boot, that each label stands beside its decision, that each artefact
-// has the content that its name says, and dataset.yaml. Findings are data; the error is
+// has the content that its name says, and dataset.yaml: that the label files are those
+// that it lists, and its anchors those of their labels. Findings are data; the error is
 // for a path that cannot be looked at, and wraps [ErrEmpty] where there is nothing to
 // verify.
 func Verify(path string) (*Verification, error) {
@@ -93,14 +97,24 @@ func Verify(path string) (*Verification, error) {
 	if v.Segments == 0 && len(v.Findings) == 0 {
 		return nil, fmt.Errorf("%w: no segment in %s", ErrEmpty, path)
 	}
+	m, _, err := readManifest(path)
+	if err != nil {
+		v.add(filepath.Join(path, ManifestName), err)
+		m = &Manifest{}
+	}
+	all := map[string]*scoring.Anchors{}
+	counted := 0
 	for i := range segments {
-		v.labels(&segments[i])
+		if v.labels(&segments[i], m.Tasks, all) {
+			counted++
+		}
+	}
+	// Anchors rest on every label: what could not be read was reported.
+	if v.listed(path, m, entries) && counted == len(m.Labels) {
+		v.anchors(filepath.Join(path, ManifestName), m, all)
 	}
 	v.boots(segments)
 	v.artefacts(filepath.Join(path, ArtefactDir))
-	if _, _, err := readManifest(path); err != nil {
-		v.add(filepath.Join(path, ManifestName), err)
-	}
 	return v, nil
 }
 
@@ -150,25 +164,101 @@ func (v *Verification) orphan(path string, entries []os.DirEntry) {
 	}
 }
 
-// labels verifies a segment's label file, each label against its row.
-func (v *Verification) labels(s *segment) {
+// labels verifies a segment's label file, each label against its row, and collects what
+// they say of constant policies; whole says that there is one and all of it was read.
+func (v *Verification) labels(s *segment, tasks map[string]scoring.Task, all map[string]*scoring.Anchors) (whole bool) {
 	path := s.labelPath()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return
+		return false
 	}
 	v.Labels++
-	if _, err := arrowfile.Verify(path); err != nil {
-		v.add(path, err)
-		return
+	_, err := arrowfile.Verify(path)
+	if err == nil {
+		err = s.openLabels()
 	}
-	if err := s.openLabels(); err != nil {
+	if err != nil {
 		v.add(path, err)
-		return
+		return false
 	}
-	for _, err := range s.pairs() {
+	for p, err := range s.pairs() {
 		if err != nil {
 			v.add(path, err)
-			return
+			return false
+		}
+		if p.label != nil {
+			addAnchor(all, tasks, p.row, p.label)
+		}
+	}
+	return true
+}
+
+// listed compares the label files with those that dataset.yaml lists, and reports whether
+// they are the same. A file that is gone with its segment (retention) is a note.
+func (v *Verification) listed(dir string, m *Manifest, entries []os.DirEntry) bool {
+	here := map[string]bool{}
+	for _, e := range entries {
+		here[strings.TrimSuffix(e.Name(), arrowfile.OpenExt)] = true
+	}
+	if len(m.Labels) == 0 {
+		if v.Labels > 0 {
+			v.note(filepath.Join(dir, ManifestName), "it lists no label files, so that nobody can tell whether these are they: attach the labels again")
+		}
+		return false
+	}
+	same := v.unlisted(dir, m, here)
+	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+		path := filepath.Join(dir, name)
+		sum, err := fileDigest(path)
+		switch {
+		case err == nil && sum == m.Labels[name]:
+			continue
+		case err == nil:
+			v.fault(path, "its content has the SHA-256 %s, %s says %s", sum, ManifestName, m.Labels[name])
+		case !errors.Is(err, fs.ErrNotExist):
+			v.add(path, err)
+		case here[strings.TrimSuffix(name, labelExt)+arrowfile.Ext]:
+			v.fault(path, "%s lists these labels, and they are not there", ManifestName)
+		default:
+			v.note(path, "gone with its segment: the anchors in %s rest on it too and are not checked", ManifestName)
+		}
+		same = false
+	}
+	return same
+}
+
+// unlisted reports label files that dataset.yaml does not list; true when there are none.
+func (v *Verification) unlisted(dir string, m *Manifest, here map[string]bool) bool {
+	none := true
+	for _, name := range slices.Sorted(maps.Keys(here)) {
+		if _, ok := m.Labels[name]; !ok && strings.HasSuffix(name, labelExt) && name[0] != '.' {
+			v.fault(filepath.Join(dir, name), "%s does not list these labels", ManifestName)
+			none = false
+		}
+	}
+	return none
+}
+
+// anchorTolerance is how far a frozen anchor may lie from that of the labels.
+const anchorTolerance = 1e-12
+
+// anchors compares the frozen anchors with those of the labels. One that is not there is
+// computed wherever it is needed, and does no harm.
+func (v *Verification) anchors(path string, m *Manifest, all map[string]*scoring.Anchors) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		frozen, labels := m.Tasks[name], all[name].Freeze()
+		if _, ok := m.Tasks[name]; !ok {
+			continue
+		}
+		for _, a := range []struct {
+			what         string
+			frozen, want scoring.Number
+		}{{"baseline", frozen.Baseline, labels.Baseline}, {"top", frozen.Top, labels.Top}, {"majority", frozen.Majority, labels.Majority}} {
+			if !math.IsNaN(float64(a.frozen)) && !(math.Abs(float64(a.frozen-a.want)) <= anchorTolerance) {
+				v.fault(path, "%s of scenario %s is %v, the labels give %v", a.what, name, float64(a.frozen), float64(a.want))
+			}
+		}
+		if frozen.BaselineAction != labels.BaselineAction && !math.IsNaN(float64(frozen.Baseline)) {
+			v.fault(path, "baseline_action of scenario %s is %q, the labels give %q", name, frozen.BaselineAction, labels.BaselineAction)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
@@ -150,6 +152,33 @@ func TestVerifyFindings(t *testing.T) {
 			write(t, filepath.Join(s.dir, ArtefactDir, strings.Repeat("0", 64)), "hello")
 		}, "its content has the SHA-256 2cf24dba"},
 		{"dataset.yaml", func(t *testing.T, s set) { write(t, filepath.Join(s.dir, ManifestName), "version: 1\nx: y\n") }, `unknown field "x"`},
+		{"deleted labels", func(t *testing.T, s set) { remove(t, labelsOf(s.segs[1])) }, "dataset.yaml lists these labels, and they are not there"},
+		{"other labels", func(t *testing.T, s set) {
+			before := contents(t, s.dir)[ManifestName]
+			if _, err := AttachLabels(s.dir, flipped); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(s.dir, ManifestName), before)
+		}, "dataset.yaml says "},
+		{"labels that came later", func(t *testing.T, s set) {
+			edit(t, s.dir, func(m *Manifest) { delete(m.Labels, filepath.Base(labelsOf(s.segs[2]))) })
+		}, "dataset.yaml does not list these labels"},
+		{"edited baseline", func(t *testing.T, s set) {
+			edit(t, s.dir, func(m *Manifest) { anchor(m, "fraud", func(k *scoring.Task) { k.Baseline -= 2e-12 }) })
+		}, "baseline of scenario fraud is "},
+		{"edited top", func(t *testing.T, s set) {
+			edit(t, s.dir, func(m *Manifest) { anchor(m, "abuse", func(k *scoring.Task) { k.Top = 0.9 }) })
+		}, "top of scenario abuse is 0.9, the labels give 1"},
+		{"edited baseline action", func(t *testing.T, s set) {
+			edit(t, s.dir, func(m *Manifest) { anchor(m, "abuse", func(k *scoring.Task) { k.BaselineAction = "deny" }) })
+		}, `baseline_action of scenario abuse is "deny"`},
+		{"edited utility", func(t *testing.T, s set) {
+			edit(t, s.dir, func(m *Manifest) {
+				anchor(m, "fraud", func(k *scoring.Task) {
+					k.Utility = map[string]map[string]float64{"allow": {"allow": 0.3, "block": 0.9}, "block": {"block": 0.9}}
+				})
+			})
+		}, "top of scenario fraud is 1, the labels give 0.8999"},
 		{"outcomes among the segments", func(t *testing.T, s set) {
 			w, err := arrowfile.CreateOutcomes(filepath.Join(s.dir, "z.arrow"), arrowfile.Options{})
 			if err := errors.Join(err, w.Close()); err != nil {
@@ -183,6 +212,59 @@ func TestVerifyFindings(t *testing.T) {
 			}
 			t.Errorf("findings %+v, want %q", v.Findings, c.want)
 		})
+	}
+}
+
+func edit(t testing.TB, dir string, change func(*Manifest)) {
+	t.Helper()
+	m, _, err := readManifest(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(m)
+	if err := WriteManifest(dir, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func anchor(m *Manifest, scenario string, change func(*scoring.Task)) {
+	k := m.Tasks[scenario]
+	change(&k)
+	m.Tasks[scenario] = k
+}
+
+// Retention takes segments with their labels, and people write manifests of their own:
+// what cannot be told is a note, and what agrees to 1e-12 is no finding.
+func TestVerifyOfAnchorsNotes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(dir string, segs []string)
+		notes  []string
+	}{
+		"retention": {func(_ string, segs []string) {
+			remove(t, segs[0])
+			remove(t, labelsOf(segs[0]))
+		}, []string{"gone with its segment", "segments 1 to 1 of this recorder are not here"}},
+		"not listed": {func(dir string, _ []string) { edit(t, dir, func(m *Manifest) { m.Labels = nil }) }, []string{"it lists no label files"}},
+		"rounding": {func(dir string, _ []string) {
+			edit(t, dir, func(m *Manifest) { anchor(m, "fraud", func(k *scoring.Task) { k.Baseline -= 1e-13 }) })
+		}, nil},
+		"left open": {func(dir string, _ []string) {
+			edit(t, dir, func(m *Manifest) { anchor(m, "fraud", func(k *scoring.Task) { k.Top = scoring.Number(math.NaN()) }) })
+		}, nil},
+	} {
+		dir := two(t)
+		label(t, dir)
+		tc.change(dir, segmentsOf(t, dir))
+		v := verified(t, dir)
+		if v.Err() != nil || len(v.Findings) != len(tc.notes) {
+			t.Errorf("%s: %v, %+v", name, v.Err(), v.Findings)
+			continue
+		}
+		for i, want := range tc.notes {
+			if f := v.Findings[i]; !f.Note || !strings.Contains(f.Text, want) {
+				t.Errorf("%s: finding %+v, want the note %q", name, f, want)
+			}
+		}
 	}
 }
 
