@@ -60,7 +60,18 @@ type EntitySource struct {
 }
 
 // Capture is the allow-list: what is not named here is not recorded. Authorization,
-// cookies, API keys and their like cannot be named: [New] refuses such a list.
+// cookies, API keys, sessions, signatures and their like cannot be named, whatever the
+// redaction: [New] refuses such a list. It judges by the words of a name. Of a header or
+// query parameter every word counts (x-auth-key, sessionid, sig), and key, code, pin,
+// pass and ticket count when they are the whole name (query.key, but not
+// headers.idempotency-key, which is an id, nor cache-key or country-code); of any other
+// name the last words count (user.api_key, not metrics.token_count). A measure or an
+// identity is no credential: x-token-count, max_tokens, x-auth-email. A value that the
+// names are wrong about reaches the rows under another name, given by the handler.
+//
+// Headers that hold a whole URL (referer, location, and names that end in url, uri or
+// path) may be named; query, fragment and userinfo are cut off before anything else sees
+// the value, and the row says so (headers.referer:query).
 type Capture struct {
 	Fields []CaptureField
 	Entity EntitySource
@@ -71,7 +82,8 @@ type Capture struct {
 	// a copy of its own. An error or a panic drops the request's rows.
 	RedactBody func(body []byte) ([]byte, error)
 	// All stands for a list of everything: rows of Record and Wrap keep whatever
-	// attributes they come with, save those that no list may name. It is for imports of
+	// attributes they come with, save those that no list may name and what is cut off URLs
+	// in headers. It is for imports of
 	// rows that have passed a list before; the middleware then captures no attribute.
 	All bool
 }
@@ -111,41 +123,6 @@ func (c *Capture) needsKey() string {
 	return ""
 }
 
-// secretNames are refused as the last part of any attribute name, secretParts anywhere
-// in the name of a header or a query parameter. Both are compared in lower case with
-// "_" as "-".
-var (
-	secretNames = []string{
-		"authorization", "proxy-authorization", "cookie", "cookie2", "set-cookie", "set-cookie2",
-		"api-key", "apikey", "x-api-key", "password", "passwd", "secret", "client-secret",
-		"access-token", "refresh-token", "id-token", "auth-token", "private-key", "credential", "credentials",
-	}
-	secretParts = []string{
-		"authorization", "cookie", "api-key", "apikey", "secret", "passw", "credential", "private-key",
-		"subscription-key", "functions-key", "signature", "jwt", "assertion", "token",
-	}
-)
-
-// secret reports whether an attribute may never be captured, whatever the redaction.
-func secret(name string) bool {
-	name = strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	last := name[strings.LastIndexByte(name, '.')+1:]
-	for _, s := range secretNames {
-		if last == s {
-			return true
-		}
-	}
-	if !strings.HasPrefix(name, "headers.") && !strings.HasPrefix(name, "query.") {
-		return false
-	}
-	for _, s := range secretParts {
-		if strings.Contains(name, s) {
-			return true
-		}
-	}
-	return false
-}
-
 // origin is where the middleware finds an attribute.
 type origin uint8
 
@@ -164,6 +141,8 @@ type field struct {
 	origin                    origin
 	key                       string
 	note, typeNote, belowNote string
+	// queryNote is set for a header that holds a URL.
+	queryNote string
 }
 
 // plan is a compiled capture list.
@@ -173,7 +152,8 @@ type plan struct {
 	schema *decision.Schema
 	binder *decision.Binder
 	query  bool
-	// denied remembers, for Capture.All, which attributes of a schema no list may name.
+	// denied remembers, for Capture.All, which attributes of a schema no list may name or
+	// hold a URL.
 	denied deniedCache
 }
 
@@ -209,6 +189,9 @@ func compileField(cf CaptureField) (field, error) {
 		return f, errors.New("it holds credentials and may not be captured, whatever the redaction")
 	}
 	f.origin, f.key = originOf(cf.Name)
+	if urlHeader(cf.Name) {
+		f.queryNote = cf.Name + ":query"
+	}
 	switch cf.Redact {
 	case Keep, Drop:
 		return f, nil

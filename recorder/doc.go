@@ -28,6 +28,18 @@
 // kept or lost together. [Recorder.Watermark] says how many rows the sink has flushed;
 // only those are safe. At Close the ledger must close, or the error says so.
 //
+// # Credentials
+//
+// A capture list that names a credential is refused ([Capture] says what counts as one).
+// Error texts, in rows, in [Stats] and in the log, lose what can be told from the text
+// around it: queries, fragments and userinfo of URLs, what follows Bearer and Basic, the
+// value beside a name that no capture list may hold (api_key=x, "token": "x",
+// Authorization: x), and tokens of a few well-known shapes. Not found are a secret with
+// nothing beside it that says so ("login of ada with x failed"), one in the path of a URL,
+// the second word of an unquoted password, a lower-case word after "Basic" or after a
+// word that also begins ordinary messages ("session: x", "code=x"), and one that is
+// encoded otherwise. Errors that the recorder returns are the sink's own, untouched.
+//
 // # Limitations
 //
 // What a handler reads of the request body is what the input is: a handler that stops

@@ -172,8 +172,8 @@ func (g *group) project(p *plan, a decision.Attrs) {
 // Record hands over the complete rows of one request: an import, or a service that
 // fills its rows itself. The rows are copied; the caller may reuse them at once. The
 // attributes are cut to the capture list and redacted as any others, sampling applies,
-// and an unset keep probability counts as 1; everything else is stored as given. Rows
-// that do not pass Snapshot.Validate are dropped and counted as invalid. ctx matters
+// error texts are cleaned as by [Decision.Fail], and an unset keep probability counts as
+// 1; everything else is stored as given. Rows that do not pass Snapshot.Validate are dropped and counted as invalid. ctx matters
 // under PolicyBlock only.
 func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 	if r == nil || len(rows) == 0 {
@@ -213,6 +213,7 @@ func (r *Recorder) copyRow(dst *slot, src *snapshot.Snapshot) {
 	row.Candidates = refill(&dst.candidates, src.Candidates)
 	row.Features = refill(&dst.features, src.Features)
 	row.Redacted = refill(&dst.redacted, src.Redacted)
+	row.Error = scrub(src.Error)
 	r.copyBody(&dst.in, r.plan.Input, src.Input, src.InputLen)
 	r.copyBody(&dst.out, r.plan.Output, src.Output, decision.Opt[int64]{})
 	row.Input, row.Output = nil, nil

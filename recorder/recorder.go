@@ -85,7 +85,7 @@ type Stats struct {
 	// Acknowledged rows are safe: the sink has flushed them.
 	Acknowledged uint64
 	// AppendErrors and FlushErrors count failed calls of the sink, LastError is the text
-	// of the last failure of any kind.
+	// of the last failure of any kind, without the credentials that can be found in it.
 	AppendErrors, FlushErrors uint64
 	LastError                 string
 	// Panics counts panics of the recorder's own code, its options' functions and its
@@ -180,9 +180,9 @@ func (r *Recorder) panicked(p any) {
 	r.failed(fmt.Errorf("panic: %v", p))
 }
 
-// failed remembers the text of an error.
+// failed remembers the text of an error, for Stats and the log.
 func (r *Recorder) failed(err error) {
-	s := err.Error()
+	s := scrub(err.Error())
 	r.lastErr.Store(&s)
 }
 

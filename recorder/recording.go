@@ -180,7 +180,8 @@ func (d *Decision) Choose(action string) {
 }
 
 // Answer records the whole answer: status (none, with an action, counts as ok), action
-// and parameters, confidence with its definition, reason and rule, error. Its candidates
+// and parameters, confidence with its definition, reason and rule, error (its text as
+// [Decision.Fail] keeps it). Its candidates
 // give scores to the actions set before, or stand for them where none were.
 func (d *Decision) Answer(a decision.Decision) {
 	if a.Status == decision.StatusNone && a.Action != "" {
@@ -194,7 +195,7 @@ func (s *slot) answer(a *decision.Decision) {
 	row.Status, row.Action, row.Params = a.Status, a.Action, a.Params
 	row.Confidence, row.ConfidenceDef = a.Confidence, a.ConfidenceDef
 	row.Reason, row.RuleID = a.Reason.Kind, a.Reason.Rule
-	row.Error, row.ErrorCode = bounded(a.Error), a.ErrorCode
+	row.Error, row.ErrorCode = scrub(a.Error), a.ErrorCode
 	if len(row.Candidates) == 0 {
 		if len(a.Candidates) > 0 {
 			row.Candidates = refill(&s.candidates, a.Candidates)
@@ -210,20 +211,11 @@ func (s *slot) answer(a *decision.Decision) {
 	}
 }
 
-// maxError bounds the text of a recorded error.
-const maxError = 1024
-
-func bounded(s string) string {
-	if len(s) > maxError {
-		return s[:maxError]
-	}
-	return s
-}
-
 // Fail records that there was no answer: abstain, timeout, error or not-replayable,
-// with a short code from a closed set and a text for people (the first 1024 bytes).
+// with a short code from a closed set and a text for people. The text is kept without
+// the credentials that can be found in it, up to 1024 bytes.
 func (d *Decision) Fail(status decision.Status, code, text string) {
-	d.edit(func(s *slot) { fail(&s.row, status, code, bounded(text)) })
+	d.edit(func(s *slot) { fail(&s.row, status, code, scrub(text)) })
 }
 
 // SetBackend says who decided, and under which exact artefact.

@@ -43,6 +43,9 @@ func (p *plan) apply(vals []decision.Value, notes []string, m *mac) ([]string, e
 			continue
 		}
 		f := &p.fields[i]
+		if f.queryNote != "" && f.Redact != Drop {
+			notes = cutURL(&vals[i], f.queryNote, notes)
+		}
 		v, note, err := f.redact(vals[i], m)
 		if err != nil {
 			return notes, fmt.Errorf("attribute %s: %w", f.Name, err)
@@ -135,14 +138,30 @@ func coerce(v decision.Value, t decision.Type) (decision.Value, bool) {
 	return decision.Value{}, false
 }
 
+// cutURL takes out of a URL what may hold credentials, and notes that it did.
+func cutURL(v *decision.Value, note string, notes []string) []string {
+	if v.Type() != decision.String {
+		return notes
+	}
+	bare := bareURL(v.Str())
+	if bare == v.Str() {
+		return notes
+	}
+	*v = decision.StringValue(bare)
+	return append(notes, note)
+}
+
 // deniedCache holds, for the schema that was seen last, the positions of attributes
-// that may never be stored.
+// that may never be stored, or not whole.
 type deniedCache struct{ last atomic.Pointer[deniedIn] }
 
 type deniedIn struct {
 	schema *decision.Schema
 	at     []int
 	notes  []string
+	// urls are the positions of headers that hold a URL.
+	urls     []int
+	urlNotes []string
 }
 
 func (c *deniedCache) of(s *decision.Schema) *deniedIn {
@@ -151,21 +170,29 @@ func (c *deniedCache) of(s *decision.Schema) *deniedIn {
 	}
 	d := &deniedIn{schema: s}
 	for i, f := range s.Fields() {
-		if secret(f.Name) {
+		switch {
+		case secret(f.Name):
 			d.at, d.notes = append(d.at, i), append(d.notes, f.Name+":"+string(Drop))
+		case urlHeader(f.Name):
+			d.urls, d.urlNotes = append(d.urls, i), append(d.urlNotes, f.Name+":query")
 		}
 	}
 	c.last.Store(d)
 	return d
 }
 
-// strip removes from vals what no list may name.
+// strip removes from vals what no list may name, and the queries of URLs.
 func (c *deniedCache) strip(s *decision.Schema, vals []decision.Value, notes []string) []string {
 	d := c.of(s)
 	for i, at := range d.at {
 		if at < len(vals) && !vals[at].IsNull() {
 			vals[at] = decision.Value{}
 			notes = append(notes, d.notes[i])
+		}
+	}
+	for i, at := range d.urls {
+		if at < len(vals) {
+			notes = cutURL(&vals[at], d.urlNotes[i], notes)
 		}
 	}
 	return notes
