@@ -26,7 +26,7 @@ type Engine struct {
 // of the data set at hand, and may be nil. The error is a document.Problems with all
 // findings.
 func Compile(name string, data []byte, schema *decision.Schema) (*Engine, error) {
-	f, problems := read(name, data, schema)
+	f, problems := read(name, data, schema, false)
 	if problems.Errors() > 0 {
 		return nil, problems
 	}

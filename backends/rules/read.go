@@ -34,15 +34,17 @@ type reader struct {
 	doc  *document.File
 	data []byte
 	out  *file
+	// strict also refuses what is harmless in a decision but surely a mistake.
+	strict bool
 }
 
 // read compiles the file as far as possible; what is wrong is in the problems.
-func read(name string, data []byte, schema *decision.Schema) (*file, document.Problems) {
+func read(name string, data []byte, schema *decision.Schema, strict bool) (*file, document.Problems) {
 	doc, root, err := document.Parse(name, data)
 	if err != nil {
 		return nil, doc.Problems
 	}
-	r := &reader{doc: doc, data: data, out: &file{scope: expr.NewScope(schema)}}
+	r := &reader{doc: doc, data: data, out: &file{scope: expr.NewScope(schema)}, strict: strict}
 	if m := root.Map("version", "description", "scenarios", "attributes", "rules", "fallback"); root.IsMap() {
 		r.file(m)
 	}
@@ -58,10 +60,13 @@ func (r *reader) file(m *document.Map) {
 		d.Text()
 	}
 	if s := m.Get("scenarios"); s != nil {
-		r.out.scenarios = s.Texts()
+		r.out.scenarios = s.SomeTexts("leave the field out to decide any scenario")
 	}
 	if a := m.Get("attributes"); a != nil {
 		r.out.scope.Declare(a)
+		if r.strict {
+			r.out.scope.CheckDeclared(a)
+		}
 	}
 	if list := m.Need("rules"); list != nil {
 		r.rules(list.List())
@@ -164,6 +169,7 @@ func (r *reader) field(n *document.Node, c *condition) bool {
 		n.Errorf(expr.HintOf(err), "%v", err)
 		return false
 	}
+	r.out.scope.WarnUnrecorded(r.doc, n.Pos(), a)
 	c.attr = a
 	return true
 }
@@ -179,7 +185,7 @@ func (r *reader) operator(n *document.Node, c *condition) bool {
 			return true
 		}
 	}
-	n.Errorf(expr.Suggest(operatorAlias(name), operators()), "unknown operator %q", name)
+	n.Errorf(expr.Suggest(operatorAlias(name), operators()), "unknown operator %q", document.Short(name))
 	return false
 }
 
@@ -273,7 +279,7 @@ func (r *reader) comparable(n *document.Node, v decision.Value, a expr.Attr) dec
 		case v.Type() == decision.String:
 			hint = "write it without quotes"
 		}
-		n.Errorf(hint, "%s is %v, the value %s is %v: they are never equal", a.Name, a.Type, v, v.Type())
+		n.Errorf(hint, "%s is %v, the value %s is %v: they are never equal", a.Name, a.Type, document.Short(v.String()), v.Type())
 	}
 	return w
 }

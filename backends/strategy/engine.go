@@ -33,7 +33,7 @@ type Engine struct {
 // file's fallback.model; the engine closes it. The error is a document.Problems with
 // all findings; a file that names a model is refused without one.
 func Compile(name string, data []byte, schema *decision.Schema, model decision.Backend) (*Engine, error) {
-	f, doc := read(name, data, schema)
+	f, doc := read(name, data, schema, false)
 	if f != nil && f.fallback.model != "" && model == nil {
 		doc.Errorf(f.fallback.modelPos, "pass the model's file", "the fallback model %q is not loaded", f.fallback.model)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
 )
 
@@ -39,30 +40,48 @@ func files(t testing.TB, dir string) []string {
 	return names
 }
 
-// Each file under testdata/invalid ends with the findings that it must give, one a
-// comment line.
+// golden checks a file that ends with the findings that it must give, one a comment
+// line, and returns its text and whether one of them is an error.
+func golden(t *testing.T, name string) (text string, refused bool) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, want, _ := strings.Cut(string(data), "# findings:\n")
+	ps := Check(filepath.Base(name), []byte(text), nil)
+	got := findings(ps)
+	if *update {
+		if err := os.WriteFile(name, []byte(text+"# findings:\n"+got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	return text, ps.Errors() > 0
+}
+
 func TestInvalidFiles(t *testing.T) {
 	for _, name := range files(t, "invalid") {
 		t.Run(filepath.Base(name), func(t *testing.T) {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
+			text, refused := golden(t, name)
+			if _, err := Compile(name, []byte(text), nil, &fakeModel{}); (err != nil) != refused {
+				t.Errorf("check refuses it: %v, compile says %v", refused, err)
 			}
-			text, want, _ := strings.Cut(string(data), "# findings:\n")
-			ps := Check(filepath.Base(name), []byte(text), nil)
-			got := findings(ps)
-			if *update {
-				if err := os.WriteFile(name, []byte(text+"# findings:\n"+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
+		})
+	}
+}
+
+// What Check alone refuses.
+func TestStrictFiles(t *testing.T) {
+	for _, name := range files(t, "strict") {
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			text, refused := golden(t, name)
+			if !refused {
+				t.Error("check accepts it")
 			}
-			if got != want {
-				t.Errorf("got\n%swant\n%s", got, want)
-			}
-			_, err = Compile(name, []byte(text), nil, &fakeModel{})
-			if (err != nil) != (ps.Errors() > 0) {
-				t.Errorf("check finds %d errors, compile says %v", ps.Errors(), err)
+			if _, err := Compile(name, []byte(text), nil, &fakeModel{}); err != nil {
+				t.Errorf("compile says %v", err)
 			}
 		})
 	}
@@ -82,5 +101,40 @@ func TestValidFiles(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestCheckAgainstADataSet(t *testing.T) {
+	schema, err := decision.NewSchema(
+		decision.Field{Name: "metrics.fail_rate", Type: decision.Double}, decision.Field{Name: "model.score", Type: decision.Double})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `strategy: s
+rules:
+  - {id: a, if: metrics.fail_rate > 0.5 && metrics.fial_rate > 0.5, action: x}
+  - {id: b, if: model.score > 0.5, action: x}
+fallback: {action: x}
+`
+	want := "# 3:44 warning: the data set does not record metrics.fial_rate (did you mean \"metrics.fail_rate\"?)\n"
+	if got := findings(Check("s.yaml", []byte(text), schema)); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	if _, err := Compile("s.yaml", []byte(text), schema, nil); err != nil {
+		t.Errorf("model.score was recorded, but: %v", err)
+	}
+}
+
+// A model may stand in a directory below the strategy's, and the strategy may come from
+// a path.
+func TestModelBesideTheStrategy(t *testing.T) {
+	for model, ok := range map[string]bool{
+		"model.json": true, "models/m.json": true, "a/../m.json": true, "s.yaml.json": true,
+		"s.yaml": false, "a/../s.yaml": false, "../m.json": false, "a/../../m.json": false, ".": false, "/m.json": false,
+	} {
+		text := "strategy: s\nrules: []\nfallback: {model: " + model + "}\n"
+		if ps := Check("dir/s.yaml", []byte(text), nil); (ps.Errors() == 0) != ok {
+			t.Errorf("%s: %s", model, findings(ps))
+		}
 	}
 }

@@ -2,6 +2,8 @@ package strategy
 
 import (
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
@@ -48,10 +50,14 @@ type reader struct {
 	data []byte
 	cel  *expr.Compiler
 	out  *file
+	// strict also refuses what is harmless in a decision but surely a mistake.
+	strict bool
+	// modelled: the fallback names a model.
+	modelled bool
 }
 
 // read compiles the file as far as possible; what is wrong is in the problems.
-func read(name string, data []byte, schema *decision.Schema) (*file, *document.File) {
+func read(name string, data []byte, schema *decision.Schema, strict bool) (*file, *document.File) {
 	doc, root, err := document.Parse(name, data)
 	if err != nil {
 		return nil, doc
@@ -62,7 +68,7 @@ func read(name string, data []byte, schema *decision.Schema) (*file, *document.F
 		root.Errorf("", "%v", err)
 		return nil, doc
 	}
-	r := &reader{doc: doc, data: data, cel: cel, out: &file{scope: scope}}
+	r := &reader{doc: doc, data: data, cel: cel, out: &file{scope: scope}, strict: strict}
 	if m := root.Map("strategy", "version", "description", "scenarios", "attributes", "rules", "fallback"); root.IsMap() {
 		r.file(m)
 	}
@@ -71,7 +77,10 @@ func read(name string, data []byte, schema *decision.Schema) (*file, *document.F
 
 func (r *reader) file(m *document.Map) {
 	if v := m.Need("strategy"); v != nil {
-		r.out.name, _ = v.Text()
+		name, ok := v.Text()
+		if r.out.name = name; ok && name == "" && r.strict {
+			v.Errorf("give the strategy a name", "strategy is empty")
+		}
 	}
 	r.out.version = r.out.name
 	if v := m.Get("version"); v != nil {
@@ -81,17 +90,24 @@ func (r *reader) file(m *document.Map) {
 		v.Text()
 	}
 	if v := m.Get("scenarios"); v != nil {
-		r.out.scenarios = v.Texts()
+		r.out.scenarios = v.SomeTexts("leave the field out to decide any scenario")
 	}
 	if v := m.Get("attributes"); v != nil {
 		r.out.scope.Declare(v)
+		if r.strict {
+			r.out.scope.CheckDeclared(v)
+		}
 	}
-	// The fallback comes first: with a model, model.score is asked for, not recorded.
+	// The fallback comes first: with a model, model.score is asked for; without one, only
+	// the data set could have it.
 	if v := m.Get("fallback"); v != nil {
 		r.fallback(v)
 	} else {
 		r.doc.Warnf(decision.Position{File: r.doc.Name, Line: 1, Column: 1},
 			"add a fallback with a model or an action", "no fallback: what no rule matches is answered with abstain")
+	}
+	if !r.modelled {
+		r.out.scope.NoModel()
 	}
 	if v := m.Need("rules"); v != nil {
 		r.rules(v.List())
@@ -103,12 +119,7 @@ func (r *reader) fallback(n *document.Node) {
 	f := &r.out.fallback
 	f.pos, f.timeout = n.Pos(), defaultTimeout
 	if v := m.Get("model"); v != nil {
-		f.model, _ = v.Text()
-		f.modelPos = v.Pos()
-		if f.model == "" {
-			v.Errorf("name the model's file, or remove the field", "fallback.model is empty")
-		}
-		r.out.scope.AskModel()
+		r.model(v)
 	}
 	if v := m.Get("timeout_ms"); v != nil {
 		ms, _ := v.Int(1, 600_000)
@@ -120,6 +131,24 @@ func (r *reader) fallback(n *document.Node) {
 	f.action = r.action(m, true)
 	if n.IsMap() && f.model == "" && m.Get("action") == nil {
 		n.Errorf("name a model, an action, or both", "the fallback has neither a model nor an action")
+	}
+}
+
+// model reads the name of the model's file.
+func (r *reader) model(n *document.Node) {
+	f := &r.out.fallback
+	f.model, _ = n.Text()
+	f.modelPos, r.modelled = n.Pos(), true
+	r.out.scope.AskModel()
+	local := filepath.Clean(filepath.FromSlash(f.model))
+	switch {
+	case f.model == "":
+		n.Errorf("name the model's file, or remove the field", "fallback.model is empty")
+	case !r.strict:
+	case local == filepath.Base(r.doc.Name):
+		n.Errorf("name a model file, as in model.json", "fallback.model is the strategy itself")
+	case !filepath.IsLocal(local) || local == "." || strings.HasPrefix(f.model, "/"):
+		n.Errorf("a model stands beside its strategy: write its file name", "fallback.model %q leads out of the strategy's directory", document.Short(f.model))
 	}
 }
 
@@ -202,9 +231,11 @@ func (r *reader) unreachable() {
 
 // Check returns everything that is wrong (errors) or doubtful (warnings) in a strategy
 // file, ordered by position. Schema holds the attributes of the data set at hand and
-// may be nil. The model is not looked for.
+// may be nil; with it, an attribute that the data set does not record is a warning. The
+// model is not looked for. Check is stricter than [Compile]: declarations in vain, an
+// empty name, and a model that does not stand beside its strategy are errors here only.
 func Check(name string, data []byte, schema *decision.Schema) document.Problems {
-	_, doc := read(name, data, schema)
+	_, doc := read(name, data, schema, true)
 	doc.Problems.Sort()
 	return doc.Problems
 }

@@ -266,6 +266,7 @@ func (w *actionReader) text(n *document.Node, s string) {
 			n.Errorf("write a fixed value", "a fallback cannot hold a template: it must always be possible")
 			return
 		}
+		w.scope.WarnUnrecorded(n.File(), n.Pos(), *seg.attr)
 		w.out = append(w.out, seg)
 		w.attrs = append(w.attrs, *seg.attr)
 	}

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -77,9 +78,17 @@ func (c *Compiler) Bool(n *document.Node) *Program {
 	if !ok {
 		return nil
 	}
+	if comment := n.TrailingComment(); comment != "" {
+		n.File().Warnf(n.Pos(), "quote the expression", "the rest of the line is a comment: %q", document.Short(comment))
+	}
 	p, findings := c.compile(text)
 	for _, f := range findings {
 		n.File().Errorf(locate(c.data, n, text, f.offset), f.hint, "%s", f.message)
+	}
+	if p != nil {
+		for i, a := range p.reads {
+			c.scope.WarnUnrecorded(n.File(), locate(c.data, n, text, p.offsets[i]), a)
+		}
 	}
 	return p
 }
@@ -109,7 +118,7 @@ func (c *Compiler) compile(text string) (*Program, []finding) {
 	if f := c.tooDear(checked); f != nil {
 		return nil, []finding{*f}
 	}
-	return c.program(checked, w.reads)
+	return c.program(checked, w)
 }
 
 func (c *Compiler) tooDear(checked *cel.Ast) *finding {
@@ -123,16 +132,19 @@ func (c *Compiler) tooDear(checked *cel.Ast) *finding {
 	return nil
 }
 
-func (c *Compiler) program(checked *cel.Ast, reads map[int]Attr) (*Program, []finding) {
+func (c *Compiler) program(checked *cel.Ast, w *rewriter) (*Program, []finding) {
 	prog, err := c.env.Program(checked)
 	if err != nil {
 		return nil, []finding{{message: fmt.Sprintf("plan: %v", err)}}
 	}
 	p := &Program{cel: prog}
-	for _, a := range reads {
+	for _, a := range w.reads {
 		p.reads = append(p.reads, a)
 	}
 	sort.Slice(p.reads, func(i, j int) bool { return p.reads[i].Slot < p.reads[j].Slot })
+	for _, a := range p.reads {
+		p.offsets = append(p.offsets, w.first[a.Slot])
+	}
 	l := &lowerer{ast: checked.NativeRep(), scope: c.scope}
 	if low, ok := l.lower(checked.NativeRep().Expr()); ok {
 		p.eval = low.truth()
@@ -146,16 +158,93 @@ func (c *Compiler) program(checked *cel.Ast, reads map[int]Attr) (*Program, []fi
 func (c *Compiler) findings(src common.Source, text string, iss *cel.Issues) []finding {
 	var out []finding
 	for _, e := range iss.Errors() {
+		offset := errorOffset(src, e)
 		message, syntax := strings.CutPrefix(e.Message, "Syntax error: ")
+		hint := ""
 		if syntax {
-			message = "syntax error: " + message
+			message, hint = plainSyntax(message, before(text, offset))
 		}
-		out = append(out, finding{errorOffset(src, e), message, hintFor(text, message)})
+		out = append(out, finding{offset, message, cmp.Or(hint, hintFor(text, message))})
 		if syntax {
 			break
 		}
 	}
 	return out
+}
+
+// before returns the first n code points of a text.
+func before(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
+
+// plainSyntax puts a message of the parser (ANTLR's words) into plain ones: its lists of
+// thirteen possible tokens help nobody. lead is the expression up to the place.
+func plainSyntax(message, lead string) (plain, hint string) {
+	_, rest, _ := strings.Cut(message, "'")
+	token, want := rest, ""
+	if i := strings.LastIndex(rest, "' expecting "); i >= 0 {
+		token, want = rest[:i], rest[i+len("' expecting "):]
+	} else {
+		token = strings.TrimSuffix(rest, "'")
+	}
+	switch {
+	case strings.HasPrefix(message, "missing "):
+		missing, at, _ := strings.Cut(strings.TrimPrefix(message, "missing "), " at ")
+		if at == "'<EOF>'" {
+			return "syntax error: the expression ends too early: " + missing + " is missing", ""
+		}
+		return "syntax error: " + missing + " is missing", ""
+	case token == "<EOF>":
+		return "syntax error: the expression ends too early", ""
+	case strings.HasPrefix(message, "token recognition"):
+		return badToken(strings.TrimSpace(token))
+	}
+	words := strings.Fields(lead)
+	if hint = wordOperator(token); hint == "" && len(words) > 0 {
+		hint = wordOperator(words[len(words)-1])
+	}
+	plain = fmt.Sprintf("syntax error: unexpected %q", document.Short(token))
+	if want != "" && want != "<EOF>" && !strings.HasPrefix(want, "{") {
+		plain += ", want " + want
+	}
+	return plain, hint
+}
+
+// badToken says what is wrong with text that is no token at all.
+func badToken(token string) (plain, hint string) {
+	switch {
+	case strings.HasPrefix(token, `"`) || strings.HasPrefix(token, "'"):
+		if strings.Contains(token, `\`) {
+			return "syntax error: unknown escape in a text", `write \\ for a backslash`
+		}
+		return "syntax error: a text is not closed on its line", "close the quote"
+	case strings.HasPrefix(token, "&"):
+		hint = "write && for and"
+	case strings.HasPrefix(token, "|"):
+		hint = "write || for or"
+	case strings.ContainsAny(token, "\u201c\u201d\u2018\u2019"):
+		hint = "write straight quotes"
+	}
+	return fmt.Sprintf("syntax error: unexpected %q", document.Short(token)), hint
+}
+
+// wordOperator translates the operators of other languages that are words.
+func wordOperator(word string) string {
+	switch strings.ToLower(word) {
+	case "and":
+		return "write && for and"
+	case "or":
+		return "write || for or"
+	case "not":
+		return "write ! for not"
+	}
+	return ""
 }
 
 // hintFor knows the mistakes that CEL's own message does not explain.

@@ -146,6 +146,22 @@ func TestCompileRefuses(t *testing.T) {
 		{`score == 1`, `6: found no matching overload for '_==_' applied to '(double, int)'`, `compare a double with a double: write 1.0, not 1`},
 		{`path.startWith("/api")`, `14: undeclared reference to 'startWith' (did you mean 'startsWith'?)`, ``},
 		{`env.country = "CN"`, `12: syntax error`, `compare with ==`},
+		{`path == `, `8: syntax error: the expression ends too early`, ``},
+		{`flag ? 1`, `8: syntax error: the expression ends too early`, ``},
+		{`(flag`, `5: syntax error: the expression ends too early: ')' is missing`, ``},
+		{`flag && !`, `9: syntax error: the expression ends too early`, ``},
+		{`path == "x" and flag`, `12: syntax error: unexpected "and"`, `write && for and`},
+		{`path == "x" OR flag`, `12: syntax error: unexpected "OR"`, `write || for or`},
+		{`not flag`, `4: syntax error: unexpected "flag"`, `write ! for not`},
+		{`flag & flag`, `5: syntax error: unexpected "&"`, `write && for and`},
+		{`flag | flag`, `5: syntax error: unexpected "|"`, `write || for or`},
+		{`path <> "x"`, `6: syntax error: unexpected ">"`, ``},
+		{`{{ path }} == "x"`, `8: syntax error: unexpected "}", want ':'`, ``},
+		{`path in ["a" "b"]`, `13: syntax error: unexpected "\"b\""`, ``},
+		{`a..b`, `2: syntax error: unexpected ".."`, ``},
+		{`path == “x”`, `8: syntax error: unexpected "“"`, `write straight quotes`},
+		{"path == 'a\nb'", `8: syntax error: a text is not closed on its line`, `close the quote`},
+		{`path == "\q"`, `8: syntax error: unknown escape in a text`, `write \\ for a backslash`},
 		{`score + 1.0`, `0: the condition gives double, not true or false`, `compare it with something`},
 		{`path.matches(env.country)`, `13: the pattern of matches() must be a literal text`, ``},
 		{`path.matches("(")`, `13: malformed pattern`, ``},
@@ -219,6 +235,32 @@ func TestBoolFindsThePlace(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// Doubts about a condition that compiles.
+func TestBoolWarns(t *testing.T) {
+	for _, tc := range []struct{ file, want string }{
+		{"if: path == '/x' #&& flag\n", `1:5 the rest of the line is a comment: "#&& flag" (quote the expression)`},
+		{"if: 'path == \"/x\"' # admins\n", ``},
+		{"if: flag && metrics.laod > 0.5 && metrics.laod < 0.9\n", `1:13 the data set does not record metrics.laod (did you mean "metrics.load"?)`},
+		{"if: >\n  flag &&\n  has(metrics.laod)\n", `3:7 the data set does not record metrics.laod (did you mean "metrics.load"?)`},
+	} {
+		f, n := parse(t, tc.file)
+		c, err := NewCompiler(NewScope(testSchema(t)), []byte(tc.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := c.Bool(n.Map().Get("if")); p == nil {
+			t.Fatalf("%q: %v", tc.file, f.Err())
+		}
+		got := ""
+		for _, p := range f.Problems {
+			got += fmt.Sprintf("%d:%d %s (%s)", p.Pos.Line, p.Pos.Column, p.Message, p.Hint)
+		}
+		if got != tc.want {
+			t.Errorf("%q: got  %s\nwant %s", tc.file, got, tc.want)
+		}
 	}
 }
 

@@ -19,6 +19,8 @@ type Program struct {
 	// always: it is the literal true.
 	always bool
 	reads  []Attr
+	// offsets say where each of reads is first named.
+	offsets []int
 }
 
 // Eval returns the condition's truth for a row. A lowered program allocates nothing

@@ -42,13 +42,14 @@ type rewriter struct {
 	nextID   int64
 	locals   map[string]int // comprehension variables in scope
 	reads    map[int]Attr   // by slot
+	first    map[int]int    // where each is first named, by slot
 	findings []finding
 }
 
 func newRewriter(scope *Scope, ast *celast.AST) *rewriter {
 	return &rewriter{
 		scope: scope, fac: celast.NewExprFactory(), info: ast.SourceInfo(), nextID: celast.MaxID(ast),
-		locals: map[string]int{}, reads: map[int]Attr{},
+		locals: map[string]int{}, reads: map[int]Attr{}, first: map[int]int{},
 	}
 }
 
@@ -139,6 +140,9 @@ func (w *rewriter) reference(e, root celast.Expr, name string, test bool) {
 		fn = readFunction(a)
 	}
 	w.reads[a.Slot] = a
+	if at, seen := w.first[a.Slot]; !seen || w.offset(root.ID()) < at {
+		w.first[a.Slot] = w.offset(root.ID())
+	}
 	at, _ := w.info.GetOffsetRange(root.ID())
 	id := func() int64 {
 		w.nextID++

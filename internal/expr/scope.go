@@ -24,10 +24,17 @@ type UnknownError struct {
 	Name string
 	// Hint says what to write instead.
 	Hint string
+	// cause is set where the name is well known, but has nothing to stand for.
+	cause string
 }
 
 // Error says that the attribute is unknown.
-func (e *UnknownError) Error() string { return fmt.Sprintf("unknown attribute %q", e.Name) }
+func (e *UnknownError) Error() string {
+	if e.cause != "" {
+		return fmt.Sprintf("%s: %s", document.Short(e.Name), e.cause)
+	}
+	return fmt.Sprintf("unknown attribute %q", document.Short(e.Name))
+}
 
 // Scope is the attribute environment of one file: the built-in roots, the file's own
 // declarations and the attributes of the data set at hand. It gives a slot to each name
@@ -39,16 +46,31 @@ type Scope struct {
 	slots    map[string]int
 	attrs    []Attr
 	late     bool
+	noModel  bool
+	closed   bool // the file kind has no attributes: block
+	warned   map[string]bool
 }
 
 // NewScope returns the environment over a data set's attributes; schema may be nil.
 func NewScope(schema *decision.Schema) *Scope {
-	return &Scope{schema: schema, declared: map[string]decision.Type{}, slots: map[string]int{}}
+	return &Scope{schema: schema, declared: map[string]decision.Type{}, slots: map[string]int{}, warned: map[string]bool{}}
+}
+
+// NewClosedScope returns the environment of a file that has no `attributes:` block:
+// beside the built-in names it knows only the data set's attributes.
+func NewClosedScope(schema *decision.Schema) *Scope {
+	s := NewScope(schema)
+	s.closed = true
+	return s
 }
 
 // AskModel makes every name below `model.` late: it is answered by [Row.Late] instead
 // of by the request.
 func (s *Scope) AskModel() { s.late = true }
+
+// NoModel makes every name below `model.` unknown that the data set does not record,
+// declared or not: nothing else could answer it.
+func (s *Scope) NoModel() { s.noModel = true }
 
 // Names returns the names in use, in slot order, for [decision.NewBinder].
 func (s *Scope) Names() []string {
@@ -91,6 +113,68 @@ func (s *Scope) Declare(n *document.Node) {
 		s.declared[name] = t
 		s.order = append(s.order, name)
 	}
+}
+
+// CheckDeclared adds what an `attributes:` block declares in vain: another type for a
+// built-in name that has one, and names below `model.`, which the model answers.
+func (s *Scope) CheckDeclared(n *document.Node) {
+	for _, e := range n.Map().Entries() {
+		t, err := decision.ParseType(scalarText(e.Value))
+		if err != nil || s.schema.Index(e.Key) >= 0 {
+			continue // Declare has its say
+		}
+		switch {
+		case strings.HasPrefix(e.Key, "model."):
+			n.File().Errorf(e.KeyPos, "remove it", "%s is answered by the model and cannot be declared", document.Short(e.Key))
+		case (e.Key == "path" || e.Key == "method") && t != decision.String:
+			e.Value.Errorf("remove it: built-in names need no declaration", "%s is built in as string, it cannot be %v", e.Key, t)
+		}
+	}
+}
+
+// scalarText is the text of a scalar, and "" for anything else, without a problem.
+func scalarText(n *document.Node) string {
+	if !n.IsScalar() || n.IsNull() {
+		return ""
+	}
+	s, _ := n.Text()
+	return s
+}
+
+// WarnUnrecorded warns, once for each name, of an attribute that the data set at hand
+// does not record and the file does not declare: it is missing in every request, and a
+// typo below a built-in root looks just like that.
+func (s *Scope) WarnUnrecorded(f *document.File, pos decision.Position, a Attr) {
+	if _, known := s.known(a.Name); known || s.schema == nil || a.Late || s.warned[a.Name] {
+		return
+	}
+	s.warned[a.Name] = true
+	hint := "it will be missing in every request"
+	if c := s.recorded(a.Name); c != "" {
+		hint = didYouMean(c)
+	}
+	f.Warnf(pos, hint, "the data set does not record %s", document.Short(a.Name))
+}
+
+// recorded returns the attribute of the data set that a name was probably meant as: one
+// below the same root, or the same name below another root. The roots are left out of
+// the comparison, or their length would make any two names alike.
+func (s *Scope) recorded(name string) string {
+	root, rest, _ := strings.Cut(name, ".")
+	var same []string
+	other := ""
+	for _, f := range s.schema.Fields() {
+		switch r, x, _ := strings.Cut(f.Name, "."); {
+		case r == root && x != "":
+			same = append(same, x)
+		case rest != "" && x == rest, f.Name == rest:
+			other = f.Name
+		}
+	}
+	if c := document.Closest(rest, same); c != "" {
+		return root + "." + c
+	}
+	return other
 }
 
 // typeHint translates the type names of other languages.
@@ -152,7 +236,7 @@ func roots() []string {
 func (s *Scope) Use(name string) (Attr, error) {
 	name, t, ok := s.lookup(name)
 	if !ok {
-		return Attr{}, &UnknownError{Name: name, Hint: s.hint(name)}
+		return Attr{}, s.unknown(name)
 	}
 	slot, ok := s.slots[name]
 	if !ok {
@@ -163,9 +247,24 @@ func (s *Scope) Use(name string) (Attr, error) {
 	return s.attrs[slot], nil
 }
 
+// unanswered reports the names below `model.` that [Scope.NoModel] speaks of.
+func (s *Scope) unanswered(name string) bool {
+	return s.noModel && strings.HasPrefix(name, "model.") && s.schema.Index(name) < 0
+}
+
+func (s *Scope) unknown(name string) error {
+	if s.unanswered(name) {
+		return &UnknownError{Name: name, Hint: "name a model in fallback.model", cause: "the file names no model that could answer it"}
+	}
+	return &UnknownError{Name: name, Hint: s.hint(name)}
+}
+
 // lookup returns the canonical name and its type.
 func (s *Scope) lookup(name string) (string, decision.Type, bool) {
 	name = s.canonical(name)
+	if s.unanswered(name) {
+		return name, decision.Null, false
+	}
 	if t, ok := s.known(name); ok {
 		return name, t, true
 	}
@@ -206,8 +305,8 @@ func (s *Scope) known(name string) (decision.Type, bool) {
 // hint proposes an attribute for a name that is none: the name without leading parts
 // (request.path is path), the nearest known name, or the nearest root.
 func (s *Scope) hint(name string) string {
-	if openRoot(name) {
-		return "name one value of it, as in " + name + ".x"
+	if root := strings.TrimRight(name, "."); openRoot(root) {
+		return "name one value of it, as in " + root + ".x"
 	}
 	for rest := name; ; {
 		_, after, dotted := strings.Cut(rest, ".")
@@ -223,9 +322,15 @@ func (s *Scope) hint(name string) string {
 		return didYouMean(c)
 	}
 	if root, rest, dotted := strings.Cut(name, "."); dotted {
-		if c := document.Closest(root, roots()); c != "" {
+		if c := document.Closest(root, roots()); c != "" && badName(c+"."+rest) == "" {
 			return didYouMean(c + "." + rest)
 		}
+	}
+	switch bad := badName(name); {
+	case bad != "":
+		return bad
+	case s.closed:
+		return "a name outside the built-in roots must be recorded: check the file against a data set that has it"
 	}
 	return "declare it in the attributes: block, as in " + name + ": double"
 }

@@ -60,6 +60,9 @@ func TestHints(t *testing.T) {
 		"header.accept":          `did you mean "headers.accept"?`,
 		"metric.p99":             `did you mean "metrics.p99"?`,
 		"headers":                "name one value of it, as in headers.x",
+		"headers.":               "name one value of it, as in headers.x",
+		"headers..a":             "a name has no empty part",
+		"header.":                "a name has no empty part",
 		"nothing_like_it":        "declare it in the attributes: block, as in nothing_like_it: double",
 	} {
 		_, err := scope.Use(name)
@@ -115,5 +118,91 @@ func TestTypeHints(t *testing.T) {
 		if got := typeHint(name); got != want {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// Without a model, what only a model can answer is unknown, unless it was recorded.
+func TestNoModel(t *testing.T) {
+	schema, err := decision.NewSchema(decision.Field{Name: "model.score", Type: decision.Double})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, n := parse(t, "model.x: double\n")
+	scope := NewScope(schema)
+	scope.Declare(n)
+	scope.NoModel()
+	if a, err := scope.Use("model.score"); err != nil || a.Late {
+		t.Errorf("recorded: %+v, %v", a, err)
+	}
+	for _, name := range []string{"model.action", "model.x", "model.probability.block"} {
+		_, err := scope.Use(name)
+		if err == nil || err.Error() != name+": the file names no model that could answer it" || HintOf(err) != "name a model in fallback.model" {
+			t.Errorf("%s: %v (%s)", name, err, HintOf(err))
+		}
+	}
+	if _, err := scope.Use("metrics.x"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClosedScope(t *testing.T) {
+	scope := NewClosedScope(testSchema(t))
+	for _, name := range []string{"path", "headers.a", "edge.error_rate_1m"} {
+		if _, err := scope.Use(name); err != nil {
+			t.Error(err)
+		}
+	}
+	_, err := scope.Use("nothing_like_it")
+	if err == nil || !strings.Contains(HintOf(err), "check the file against a data set") {
+		t.Errorf("%v (%s)", err, HintOf(err))
+	}
+}
+
+func TestCheckDeclared(t *testing.T) {
+	f, n := parse(t, "path: int\nmethod: string\nmodel.score: double\nheaders.content-length: int\nrisk: double\nx: [int]\n")
+	NewScope(nil).CheckDeclared(n)
+	want := "f.yaml:1:7: path is built in as string, it cannot be int\nf.yaml:3:1: model.score is answered by the model and cannot be declared"
+	if got := fmt.Sprint(f.Err()); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestWarnUnrecorded(t *testing.T) {
+	schema, err := decision.NewSchema(
+		decision.Field{Name: "path", Type: decision.String}, decision.Field{Name: "metrics.fail_rate", Type: decision.Double},
+		decision.Field{Name: "metrics.p99", Type: decision.Double}, decision.Field{Name: "country", Type: decision.String},
+		decision.Field{Name: "local.tier", Type: decision.String}, decision.Field{Name: "headers.user-agent", Type: decision.String},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, n := parse(t, "metrics.mine: double\n")
+	scope := NewScope(schema)
+	scope.AskModel()
+	scope.Declare(n)
+	warn := func(s *Scope, name string) {
+		a, err := s.Use(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.WarnUnrecorded(f, n.Pos(), a)
+	}
+	for _, name := range []string{
+		"metrics.fial_rate", "metrics.fial_rate", "metrics.fail_rate", "metrics.mine", "path", "method", "model.score",
+		"env.country", "state.tier", "metrics.rps", "headers.User-Agent", "headers.user_agent",
+	} {
+		warn(scope, name)
+	}
+	warn(NewScope(nil), "metrics.anything")
+	var got []string
+	for _, p := range f.Problems {
+		got = append(got, fmt.Sprintf("%s (%s)", strings.TrimPrefix(p.Message, "the data set does not record "), p.Hint))
+	}
+	want := []string{
+		`metrics.fial_rate (did you mean "metrics.fail_rate"?)`, "method (it will be missing in every request)", `env.country (did you mean "country"?)`,
+		`state.tier (did you mean "local.tier"?)`, "metrics.rps (it will be missing in every request)", `headers.user_agent (did you mean "headers.user-agent"?)`,
+	}
+	if !reflect.DeepEqual(got, want) || f.Problems.Errors() > 0 {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
