@@ -76,7 +76,7 @@ func uniqueKeys(b []byte, known map[string]bool) error {
 			end := endOfString(b, i)
 			if key := b[i:end]; isKey(b, end) && len(open) > 0 {
 				top := len(open) - 1
-				if name := string(key[1 : len(key)-1]); top == 0 && !known[name] {
+				if top == 0 && !known[string(key[1:len(key)-1])] {
 					return fmt.Errorf("unknown field %s", key)
 				}
 				for _, k := range open[top] {
