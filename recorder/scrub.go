@@ -155,6 +155,7 @@ func userinfo(word string) (parts [][2]int) {
 		}
 		return parts
 	}
+	last := strings.LastIndexByte(word, '@')
 	for i >= 0 {
 		start := i + len("://")
 		end := wordEnd(word, start, "/?#")
@@ -164,9 +165,7 @@ func userinfo(word string) (parts [][2]int) {
 			end = start + at
 		case !portOrNone(word[start:end]):
 			// A password with "/", "?" or "#" in it: no URL, but a text that holds one.
-			if at := strings.LastIndexByte(word[start:], '@'); at >= 0 {
-				end = start + at
-			}
+			end = max(end, last)
 			parts = append(parts, [2]int{start, end})
 		}
 		if i = strings.Index(word[end:], "://"); i >= 0 {
