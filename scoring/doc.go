@@ -6,7 +6,8 @@
 // Typical steps:
 //
 //  1. Take a [Profile]: [Preset], or a file through [ParseProfile]; add the data set's
-//     tasks ([Profile.AddTasks]) and a price book ([ParsePrices]).
+//     tasks ([Profile.AddTasks]) and a price book ([ParsePrices]). [Anchors] freezes what
+//     a data set's labels say, so that parts of it are held to the same.
 //  2. [Merge] the outcomes of the lanes and the labels, which stand in the order of
 //     their snapshots, into rows.
 //  3. [Score] them in one pass. Shards of a run are collected apart ([Collect]), merged
