@@ -8,36 +8,48 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
+	"github.com/clefbench/clefbench/internal/expr"
 )
 
 // CompileMatrix compiles matrix JSON to the bytes of a .cfb file. name stands in
 // positions, and its last element in the file. The error is a [document.Problems] with
 // everything that is wrong. The same data and base name give the same bytes.
 func CompileMatrix(name string, data []byte) ([]byte, error) {
-	cfb, f := compile(name, data)
+	cfb, f := compile(name, data, nil)
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return cfb, nil
 }
 
-// Check returns all findings of a matrix file, warnings included, ordered by position.
-// Warnings are gaps between ranges, values that no attribute can give, and actions that
-// no cell names.
+// Check is [CheckWith] without a data set.
 func Check(name string, data []byte) document.Problems {
-	_, f := compile(name, data)
+	return CheckWith(name, data, nil)
+}
+
+// CheckWith returns all findings of a matrix file, warnings included, ordered by
+// position. Warnings are gaps between ranges, values that no attribute can give, and
+// actions that no cell names. Schema holds the attributes of the data set at hand and may
+// be nil; an attribute that it does not record is a warning.
+//
+// It is stricter than [CompileMatrix], which knows no data set: a dimension must read a
+// built-in name or one that the data set records, and ranges a number.
+func CheckWith(name string, data []byte, schema *decision.Schema) document.Problems {
+	_, f := compile(name, data, expr.NewClosedScope(schema))
 	f.Problems.Sort()
 	return f.Problems
 }
 
-func compile(name string, data []byte) ([]byte, *document.File) {
+// compile also checks the attributes' names where it is given a scope.
+func compile(name string, data []byte, scope *expr.Scope) ([]byte, *document.File) {
 	f, root, err := document.Parse(name, data)
 	if err != nil {
 		return nil, f
 	}
 	c := &content{source: sourceName(name), digest: sha256.Sum256(data), fallback: noDigit}
-	r := &reader{f: f, c: c, ids: map[int64]uint16{}}
+	r := &reader{f: f, c: c, scope: scope, ids: map[int64]uint16{}}
 	r.root(root)
 	if f.Problems.Errors() > 0 {
 		return nil, f
@@ -67,6 +79,8 @@ func sourceName(path string) string {
 type reader struct {
 	f *document.File
 	c *content
+	// scope knows the attributes' names; nil: they are not checked.
+	scope *expr.Scope
 	// ids gives the index of an action id; nodes are the actions' places, used tells
 	// which of them a cell names.
 	ids   map[int64]uint16
@@ -172,6 +186,9 @@ func (r *reader) oneAction(n *document.Node) {
 	}
 	if v := m.Get(key); v != nil {
 		a.label = r.text(v)
+		if strings.TrimSpace(a.label) != a.label {
+			v.Errorf("", "an action's label must be text without blanks around it")
+		}
 	} else {
 		n.Errorf(`write "type" or "name"`, "%s has neither name nor type, so no label", n.Path())
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
 )
 
@@ -140,14 +141,14 @@ func TestSizeLimit(t *testing.T) {
 }
 
 func TestCheckWarns(t *testing.T) {
-	in := `{"dimensions": [{"name": "x", "values": ["a", "b", "never"], "mapping": {"0-1": "a", "2-3": "b"}},
-{"name": "y", "values": ["m"], "mapping": {"missing": "m"}}],
+	in := `{"dimensions": [{"name": "x", "from": "metrics.x", "values": ["a", "b", "never"], "mapping": {"0-1": "a", "2-3": "b"}},
+{"name": "path", "values": ["m"], "mapping": {"missing": "m"}}],
 "actions": [{"id": 1, "type": "a"}, {"id": 2, "type": "idle"}],
 "matrix": [[1], [1], [1]]}`
 	want := []string{
-		`m.json:1:52: nothing maps to the value "never", so its cells are never used`,
-		`m.json:1:86: nothing covers the numbers from "0-1" to "2-3"`,
-		`m.json:2:44: "missing" is taken as the text "missing"`,
+		`m.json:1:73: nothing maps to the value "never", so its cells are never used`,
+		`m.json:1:107: nothing covers the numbers from "0-1" to "2-3"`,
+		`m.json:2:47: "missing" is taken as the text "missing"`,
 		`m.json:3:37: no cell names the action 2 (idle)`,
 	}
 	ps := Check("m.json", []byte(in))
@@ -158,6 +159,59 @@ func TestCheckWarns(t *testing.T) {
 		if p.Error() != want[i] {
 			t.Errorf("got  %s\nwant %s", p.Error(), want[i])
 		}
+	}
+}
+
+// Check knows the attributes' names; compiling does not, since it knows no data set.
+func TestCheckKnowsAttributes(t *testing.T) {
+	schema, err := decision.NewSchema(
+		decision.Field{Name: "metrics.fail_rate", Type: decision.Double}, decision.Field{Name: "risk", Type: decision.Double},
+		decision.Field{Name: "tier", Type: decision.String}, decision.Field{Name: "headers.content-length", Type: decision.Int})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ranges = `"values": ["a"], "mapping": {"0+": "a"}`
+	const words = `"values": ["a"]`
+	for _, tc := range []struct {
+		from, values  string
+		alone, within string // without and with the data set
+	}{
+		{"request.path", words, `1:39: unknown attribute "request.path" (did you mean "path"?)`, `1:39: unknown attribute "request.path" (did you mean "path"?)`},
+		{"rsik", ranges, `1:39: unknown attribute "rsik" (a name outside`, `1:39: unknown attribute "rsik" (did you mean "risk"?)`},
+		{"risk", ranges, `1:39: unknown attribute "risk"`, ""},
+		{"path", ranges, `1:39: dimension "d" has ranges of numbers, but path is string`, `1:39: dimension "d" has ranges of numbers, but path is string`},
+		{"query.n", ranges, "has ranges of numbers, but query.n is string", "has ranges of numbers, but query.n is string"},
+		{"headers.content-length", ranges, "has ranges of numbers, but headers.content-length is string", ""},
+		{"headers.Accept", words, "1:39: header names are recorded in lower case", "1:39: header names are recorded in lower case"},
+		{"tier", ranges, "unknown attribute", "has ranges of numbers, but tier is string"},
+		{"tier", words, "unknown attribute", ""},
+		{"local.x", ranges, "", "1:39: the data set does not record local.x"},
+		{"metrics.fial_rate", ranges, "", `1:39: the data set does not record metrics.fial_rate (did you mean "metrics.fail_rate"?)`},
+	} {
+		in := []byte(dims(`{"name": "d", "from": "`+tc.from+`", `+tc.values+`}`, "[1]"))
+		if _, err := CompileMatrix("m.json", in); err != nil {
+			t.Errorf("%s: compile says %v", tc.from, err)
+		}
+		for i, ps := range []document.Problems{Check("m.json", in), CheckWith("m.json", in, schema)} {
+			got := ""
+			for _, p := range ps {
+				got += p.Error() + " (" + p.Hint + ")"
+			}
+			if want := []string{tc.alone, tc.within}[i]; !strings.Contains(got, want) || want == "" && got != "" {
+				t.Errorf("%s, %d: got %q\nwant %q", tc.from, i, got, want)
+			}
+		}
+	}
+	ps := Check("m.json", []byte(dims(`{"name": "pth", "values": ["a"]}`, "[1]")))
+	if got := ps.Error(); got != `m.json:1:26: unknown attribute "pth"` {
+		t.Errorf("a name without from: %s", got)
+	}
+}
+
+func TestLabelsWithoutBlanks(t *testing.T) {
+	in := strings.Replace(dims(`{"name": "path", "values": ["a"]}`, "[1]"), `"type": "a"`, `"type": " a"`, 1)
+	if _, err := CompileMatrix("m.json", []byte(in)); err == nil || !strings.Contains(err.Error(), "m.json:2:31: an action's label must be text without blanks around it") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
+	"github.com/clefbench/clefbench/internal/expr"
 )
 
 // Mapping keys with a meaning of their own. The brackets keep them apart from ordinary
@@ -74,7 +75,31 @@ func (r *reader) dimension(n *document.Node) dimension {
 	}
 	x.sameNumbers(m.Get("mapping"), m.Get("values"))
 	x.unreached(m.Get("values"))
+	r.attribute(m, &d)
 	return d
+}
+
+// attribute checks that the dimension can read what it names.
+func (r *reader) attribute(m *document.Map, d *dimension) {
+	n := m.Get("from")
+	if n == nil {
+		n = m.Get("name")
+	}
+	if r.scope == nil || n == nil || d.from == "" {
+		return
+	}
+	a, err := r.scope.Use(d.from)
+	if err != nil {
+		n.Errorf(expr.HintOf(err), "%v", err)
+		return
+	}
+	if a.Name != d.from {
+		r.f.Warnf(n.Pos(), "write "+a.Name, "header names are recorded in lower case, %s is read as it is written", d.from)
+	}
+	r.scope.WarnUnrecorded(r.f, n.Pos(), a)
+	if d.kind == kindRanges && (a.Type == decision.String || a.Type == decision.Bool) {
+		n.Errorf("map words, or read a number", "dimension %q has ranges of numbers, but %s is %v", d.name, a.Name, a.Type)
+	}
 }
 
 func (r *reader) classify(n *document.Node) (sourceKind, []string) {

@@ -329,13 +329,17 @@ func TestCompileRefuses(t *testing.T) {
 		{"missing of present", file(`{"name": "x", "present": true, "missing": 1}`, two, ""), `"missing" does not go with "present"`},
 		{"not present", file(`{"name": "x", "present": false}`, two, ""), "features[0].present can only be true"},
 		{"empty contains", file(`{"name": "x", "contains": ""}`, two, ""), "features[0].contains must not be empty"},
+		{"null equals", file(`{"name": "x", "equals": null}`, two, ""), "model.json:1:60: features[0].equals has no value"},
+		{"null bins", file(`{"name": "x", "bins": null, "missing": 1}`, two, ""), "features[0].bins has no value"},
+		{"no features", file("", two, ""), "model.json:1:35: features is empty"},
+		{"no scenarios", file(x, two, `, "scenarios": []`), "scenarios is empty"},
 		{"utility of no class", file(x, two, `, "utility": {"a": {"m": 1}, "b": {"m": 0}, "c": {"m": 0}}`), `no class is called "c"`},
 		{"utility lacks a class", file(x, two, `, "utility": {"a": {"m": 1}}`), `utility has no row for the class "b"`},
 		{"utility lacks an action", file(x, two, `, "utility": {"a": {"m": 1, "n": 2}, "b": {"m": 0}}`), `utility.b has no utility for the action "n"`},
 		{"utility of another action", file(x, two, `, "utility": {"a": {"m": 1}, "b": {"m": 0, "n": 2}}`), `the first row has no action "n"`},
 		{"utility without actions", file(x, two, `, "utility": {"a": {}, "b": {}}`), "utility.a is empty"},
 		{"utility without a name", file(x, two, `, "utility": {"a": {"": 1}, "b": {"": 0}}`), "an action without a name"},
-		{"too many classes", file("", strings.TrimSuffix(strings.Repeat(`{"action": "a", "bias": 0, "weights": []},`, 65), ","), ""), "65 classes, the limit is 64"},
+		{"too many classes", file(x, strings.TrimSuffix(strings.Repeat(`{"action": "a", "bias": 0, "weights": [1]},`, 65), ","), ""), "65 classes, the limit is 64"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, err := Compile("model.json", []byte(tc.in))

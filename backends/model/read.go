@@ -8,6 +8,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
+	"github.com/clefbench/clefbench/internal/expr"
 )
 
 // Limits of a model file. The numbers of classes and actions are bounded so that Decide
@@ -21,13 +22,7 @@ const (
 // Compile reads model.json. name stands in positions and as the backend's name. The
 // error is a [document.Problems] with everything that is wrong.
 func Compile(name string, data []byte) (*Model, error) {
-	f, root, err := document.Parse(name, data)
-	if err != nil {
-		return nil, err
-	}
-	m := &Model{file: name}
-	r := &reader{f: f, m: m}
-	r.root(root)
+	m, f := read(name, data, nil)
 	if err := f.Err(); err != nil {
 		return nil, err
 	}
@@ -35,9 +30,24 @@ func Compile(name string, data []byte) (*Model, error) {
 	return m, nil
 }
 
+// read compiles the file as far as possible; with a scope, it checks the features' names.
+func read(name string, data []byte, scope *expr.Scope) (*Model, *document.File) {
+	f, root, err := document.Parse(name, data)
+	if err != nil {
+		return nil, f
+	}
+	r := &reader{f: f, m: &Model{file: name}, scope: scope}
+	r.root(root)
+	return r.m, f
+}
+
 type reader struct {
 	f *document.File
 	m *Model
+	// scope knows the attributes' names; nil: they are not checked.
+	scope *expr.Scope
+	// none is the list of features when it is empty, until that is reported.
+	none *document.Node
 }
 
 func (r *reader) root(n *document.Node) {
@@ -55,10 +65,13 @@ func (r *reader) root(n *document.Node) {
 		r.m.version = text(v)
 	}
 	if v := top.Get("scenarios"); v != nil {
-		r.m.scenarios = v.Texts()
+		r.m.scenarios = v.SomeTexts("leave the field out to decide any scenario")
 	}
 	if v := top.Need("features"); v != nil {
 		r.features(v)
+		if v.IsList() && r.m.columns == 0 {
+			r.none = v
+		}
 	}
 	if v := top.Need("classes"); v != nil {
 		r.classes(v, top.Get("otherwise"))
@@ -100,7 +113,7 @@ func (r *reader) feature(n *document.Node) feature {
 	if v := m.Need("name"); v != nil {
 		f.name = text(v)
 	}
-	f.kind = r.kind(n, m)
+	f.kind = r.kind(m)
 	switch f.kind {
 	case numeric:
 		r.numeric(m, &f)
@@ -118,17 +131,16 @@ func (r *reader) feature(n *document.Node) feature {
 	if v := m.Get("missing"); v != nil {
 		r.missing(v, &f)
 	}
+	if v := m.Get("name"); v != nil && r.scope != nil && f.name != "" {
+		r.attribute(v, m, &f)
+	}
 	return f
 }
 
 // kind tells the sort of feature by the fields that it has, and refuses a field that
 // the sort does not know.
-func (r *reader) kind(n *document.Node, m *document.Map) featureKind {
-	sorts := []struct {
-		key    string
-		kind   featureKind
-		fields []string
-	}{
+func (r *reader) kind(m *document.Map) featureKind {
+	sorts := []featureSort{
 		{"contains", contains, []string{"ignore_case", "missing"}},
 		{"equals", equals, []string{"missing"}},
 		{"bins", bins, []string{"missing"}},
@@ -140,13 +152,26 @@ func (r *reader) kind(n *document.Node, m *document.Map) featureKind {
 			continue
 		}
 		for _, e := range m.Entries() {
-			if e.Key != "name" && e.Key != s.key && !slices.Contains(s.fields, e.Key) {
+			telling := slices.ContainsFunc(sorts, func(x featureSort) bool { return x.key == e.Key })
+			switch {
+			case e.Key == "name" || e.Key == s.key || slices.Contains(s.fields, e.Key):
+			case telling && e.Value.IsNull():
+				e.Value.Errorf("write the value, or remove the field", "%s has no value", e.Value.Path())
+			default:
 				r.f.Errorf(e.KeyPos, "", "%q does not go with %q", e.Key, s.key)
 			}
 		}
 		return s.kind
 	}
 	return numeric
+}
+
+// featureSort is a sort of feature: the field that tells it, and the fields that go with
+// it.
+type featureSort struct {
+	key    string
+	kind   featureKind
+	fields []string
 }
 
 func (r *reader) numeric(m *document.Map, f *feature) {
@@ -271,11 +296,23 @@ func (r *reader) class(n *document.Node) {
 			weights = append(weights, w)
 		}
 		if v.IsList() && len(weights) != r.m.columns {
-			v.Errorf("a feature has one weight, bins have one more than edges", "%s has %d weights, the features have %d columns", v.Path(), len(weights), r.m.columns)
+			r.mismatch(v, len(weights))
 		}
 	}
 	r.m.bias = append(r.m.bias, bias)
 	r.m.rows = append(r.m.rows, weights)
+}
+
+// mismatch reports a wrong number of weights. Weights without any feature are one mistake
+// of the features, not one of each class.
+func (r *reader) mismatch(n *document.Node, weights int) {
+	switch {
+	case r.m.columns > 0:
+		n.Errorf("a feature has one weight, bins have one more than edges", "%s has %d weights, the features have %d columns", n.Path(), weights, r.m.columns)
+	case r.none != nil:
+		r.none.Errorf("name the attributes that the weights are for", "features is empty")
+		r.none = nil
+	}
 }
 
 // utility reads truth -> action -> utility: a row for each class, the same actions in
