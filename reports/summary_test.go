@@ -140,7 +140,8 @@ func scored(t testing.TB, labels bool) *scoring.Scorecard {
 				row.Label = &snapshot.Label{Ref: ref, ID: id, Action: truth}
 			}
 			for lane, right := range []float64{0.7, 0.9, 0.9} {
-				o := &snapshot.Outcome{Ref: ref, ID: id, RequestID: id, Scenario: []string{"fraud", "edge"}[n%2], KeepProb: 1,
+				o := &snapshot.Outcome{Backend: []string{"recorded", "rules", "remote"}[lane],
+					Ref: ref, ID: id, RequestID: id, Scenario: []string{"fraud", "edge"}[n%2], KeepProb: 1,
 					Status: decision.OK, Action: truth, Latency: decision.Some(time.Duration(2e5 * rng.ExpFloat64()))}
 				if rng.Float64() > right {
 					o.Action = "allow"

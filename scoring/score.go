@@ -233,7 +233,7 @@ func (c *Collection) add(row *Row) error {
 func (c *Collection) addLane(i int, row *Row, o *snapshot.Outcome) error {
 	l := c.lanes[i]
 	// One that names no backend is hand-made: files refuse it (snapshot.Outcome.Validate).
-	if o.Backend != "" && o.Backend != l.lane.Name {
+	if o.Backend != l.lane.Name {
 		return fmt.Errorf("%s row %d: %w: an outcome of backend %q in lane %q", o.Ref.Segment, o.Ref.Row, ErrRow, o.Backend, l.lane.Name)
 	}
 	t, err := l.tallyOf(o.Scenario)
