@@ -162,6 +162,9 @@ func (d *Dataset) add(path string) error {
 		s.meta, s.schema = f.Meta(), f.Schema()
 		return nil
 	})
+	if open && s.meta.Sealed { // its writer sealed it after the directory was listed
+		s.path, open = strings.TrimSuffix(path, arrowfile.OpenExt), false
+	}
 	if open {
 		d.whole = false
 		if err != nil {
@@ -215,9 +218,18 @@ func (s *segment) labelPath() string {
 
 func (s *segment) name() string { return arrowfile.SegmentOf(s.path) }
 
+// openFile opens a file, under its final name when its writer has sealed it in between.
+func openFile(path string) (*arrowfile.File, error) {
+	f, err := arrowfile.Open(path)
+	if sealed, isOpen := strings.CutSuffix(path, arrowfile.OpenExt); isOpen && errors.Is(err, fs.ErrNotExist) {
+		return arrowfile.Open(sealed)
+	}
+	return f, err
+}
+
 // visit opens a file of the given kind for the time of the call.
 func visit(path string, kind arrowfile.Kind, use func(*arrowfile.File) error) error {
-	f, err := arrowfile.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return err
 	}

@@ -225,7 +225,7 @@ func rowsOf[T any](path string, rows func(*arrowfile.File, ...string) iter.Seq2[
 		if path == "" {
 			return
 		}
-		f, err := arrowfile.Open(path)
+		f, err := openFile(path)
 		if err != nil {
 			yield(nil, err)
 			return
