@@ -167,6 +167,7 @@ func (a *app) runReplay(ctx context.Context, ds *datasets.Dataset, patterns []st
 	if err != nil {
 		return err
 	}
+	a.noteLeftovers(f.out)
 	w, err := datasets.CreateRun(f.out, manifest(info, ds, patterns, lanes, f))
 	if err != nil {
 		return err
@@ -195,6 +196,19 @@ func (a *app) runReplay(ctx context.Context, ds *datasets.Dataset, patterns []st
 		return &failure{exitInterrupted, fmt.Errorf("interrupted: run %s is partial and says so", f.out), "'clefbench report' reads it"}
 	}
 	return n.silent(lanes)
+}
+
+// noteLeftovers names what killed replays left beside the run: they may be of one that
+// still runs elsewhere, so it is for a person to remove them.
+func (a *app) noteLeftovers(run string) {
+	run = filepath.Clean(run)
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(run), "."+filepath.Base(run)+"-*"))
+	if err != nil || a.quiet {
+		return
+	}
+	for _, name := range left {
+		fmt.Fprintf(a.stderr, "note: %s is of a replay that still runs or was killed; remove it in the latter case\n", name)
+	}
 }
 
 // tally counts measured outcomes and, by lane, answers.
