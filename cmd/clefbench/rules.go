@@ -150,11 +150,9 @@ func checkFile(name string, data []byte, schema *decision.Schema) (kind string, 
 	case "strategy":
 		return kind, strategy.Check(name, data, schema)
 	case "matrix":
-		return kind, flash.Check(name, data)
+		return kind, flash.CheckWith(name, data, schema)
 	case "model":
-		_, err := model.Compile(name, data)
-		errors.As(err, &ps)
-		return kind, ps
+		return kind, model.Check(name, data, schema)
 	}
 	return "", document.Problems{{Pos: root.Pos(),
 		Message: "cannot tell what this file is",
