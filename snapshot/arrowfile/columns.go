@@ -17,8 +17,24 @@ type interner struct {
 	values []string
 	// mended holds the codes of labels that were not valid UTF-8.
 	mended map[string]int16
-	last   string
-	code   int16
+	// hot keeps labels found before by a cheap hash of theirs: columns of one name take
+	// turns, so that remembering the last label alone would miss.
+	hot [hotLabels]hotLabel
+}
+
+// hotLabels is the number of labels that are found without the map.
+const hotLabels = 64
+
+type hotLabel struct {
+	label string
+	code  int16
+}
+
+// slot is where a label that is not empty is kept. Labels of one column often differ in
+// their last bytes only.
+func (d *interner) slot(s string) *hotLabel {
+	n := len(s)
+	return &d.hot[(uint(s[0])*5+uint(s[n>>1])*3+uint(s[n-1])+uint(n))%hotLabels]
 }
 
 func newInterner(seed []string) *interner {
@@ -28,15 +44,15 @@ func newInterner(seed []string) *interner {
 			d.lookup(s)
 		}
 	}
-	d.last = ""
 	return d
 }
 
 // lookup returns the code of a label that is not empty, and false when there are too many
 // labels. mended says that the label stands in the dictionary with replacement characters.
 func (d *interner) lookup(s string) (code int16, mended, ok bool) {
-	if s == d.last {
-		return d.code, false, true
+	hot := d.slot(s)
+	if hot.label == s {
+		return hot.code, false, true
 	}
 	code, ok = d.codes[s]
 	if !ok {
@@ -49,7 +65,7 @@ func (d *interner) lookup(s string) (code int16, mended, ok bool) {
 			return code, mended, ok
 		}
 	}
-	d.last, d.code = d.values[code], code
+	hot.label, hot.code = d.values[code], code
 	return code, false, true
 }
 
@@ -93,11 +109,14 @@ type column struct {
 
 	// rows is the number of the current row, or of the current element of a list; slots are
 	// filled up to n. items counts the elements of a list's children.
-	rows                 *int
-	n, nulls, items      int
+	rows            *int
+	n, nulls, items int
+	// valid is left empty while there is no null: such a bitmap is not written.
 	valid, offsets, data []byte
 	// overflowed: the column gave up its dictionary while rows were added.
 	overflowed bool
+	// elem puts one element of a list.
+	elem program
 }
 
 // newColumn makes the column of a shape, in a set that shares interners by name and knows
@@ -153,10 +172,11 @@ func (c *column) slotWidth() int {
 
 // fill appends k nulls.
 func (c *column) fill(k int) {
-	c.n, c.nulls = c.n+k, c.nulls+k
 	if c.nullable {
-		c.valid = growBits(c.valid, c.n)
+		c.allValid()
+		c.valid = growBits(c.valid, c.n+k)
 	}
+	c.n, c.nulls = c.n+k, c.nulls+k
 	switch {
 	case c.hasOffsets():
 		for range k {
@@ -166,6 +186,20 @@ func (c *column) fill(k int) {
 		c.data = growBits(c.data, c.n)
 	default:
 		c.data = append(c.data, make([]byte, k*c.slotWidth())...)
+	}
+}
+
+// allValid makes the bitmap of a column that had no null until now.
+func (c *column) allValid() {
+	if c.nulls > 0 {
+		return
+	}
+	c.valid = c.valid[:0]
+	for len(c.valid)*8 < c.n {
+		c.valid = append(c.valid, 0xff)
+	}
+	if rest := c.n & 7; rest > 0 {
+		c.valid[c.n>>3] = 1<<rest - 1
 	}
 }
 
@@ -182,13 +216,17 @@ func (c *column) begin() {
 	if gap := *c.rows - c.n; gap > 0 {
 		c.fill(gap)
 	}
-	if c.nullable {
-		if c.n&7 == 0 {
-			c.valid = append(c.valid, 0)
-		}
-		c.valid[c.n>>3] |= 1 << (c.n & 7)
+	if c.nulls > 0 && c.nullable {
+		c.setValid()
 	}
 	c.n++
+}
+
+func (c *column) setValid() {
+	if c.n&7 == 0 {
+		c.valid = append(c.valid, 0)
+	}
+	c.valid[c.n>>3] |= 1 << (c.n & 7)
 }
 
 // close ends a value of variable length.
@@ -257,17 +295,20 @@ func (c *column) expand() {
 	c.dict, c.shape.dict = nil, noDict
 	c.data, c.offsets = nil, append(c.offsets[:0], 0, 0, 0, 0)
 	for i := range c.n {
-		if !c.nullable || c.valid[i>>3]&(1<<(i&7)) != 0 {
+		if c.nulls == 0 || !c.nullable || c.valid[i>>3]&(1<<(i&7)) != 0 {
 			c.data = append(c.data, d.values[binary.LittleEndian.Uint16(codes[2*i:])]...)
 		}
 		c.close()
 	}
 }
 
-// settle fills up the nulls at the end of the batch.
+// settle fills up the nulls and the bitmap at the end of the batch.
 func (c *column) settle() {
 	if gap := *c.rows - c.n; gap > 0 {
 		c.fill(gap)
+	}
+	if c.nullable {
+		c.allValid()
 	}
 	for _, k := range c.children {
 		k.settle()
@@ -366,16 +407,16 @@ func (b *columnSet) labels() map[string]int {
 
 // shapes returns the columns' present shapes, dictionaries numbered.
 func (b *columnSet) shapes() []*shape {
-	out := shapesOf(b.columns)
+	out := columnShapes(b.columns)
 	numberDicts(out, 0)
 	return out
 }
 
-func shapesOf(columns []*column) []*shape {
+func columnShapes(columns []*column) []*shape {
 	out := make([]*shape, len(columns))
 	for i, c := range columns {
 		s := c.shape
-		s.children = shapesOf(c.children)
+		s.children = columnShapes(c.children)
 		out[i] = &s
 	}
 	return out

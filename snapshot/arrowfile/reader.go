@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -345,7 +346,7 @@ func rowsOf[R any](f *File, kind Kind, fields []field[R], columns []string, done
 			return
 		}
 		defer f.decoders.Put(dec.zstd)
-		it := iteration[R]{f: f, dec: dec, fields: fields, vectors: newVectors(f.shapes), want: wanted(columns), done: done}
+		it := iteration[R]{f: f, dec: dec, specs: specsOf(fields), vectors: newVectors(f.shapes), want: wanted(columns), done: done}
 		it.run(yield)
 	}
 }
@@ -361,7 +362,7 @@ func wanted(columns []string) func(string) bool {
 type iteration[R any] struct {
 	f       *File
 	dec     *decoder
-	fields  []field[R]
+	specs   []spec
 	vectors []*vector
 	want    func(string) bool
 	done    func(*R, int64) *R
@@ -369,35 +370,40 @@ type iteration[R any] struct {
 }
 
 func (it *iteration[R]) run(yield func(*R, error) bool) {
+	rows := make([]R, blockRows)
 	for _, m := range it.f.batches {
-		n, gets, err := it.load(m)
+		n, l, err := it.load(m)
 		if err != nil {
 			yield(nil, it.f.corrupt(m.offset, err))
 			return
 		}
-		if !it.rows(n, gets, yield) {
-			return
+		// What this batch does not load is zero; what it does is overwritten block by block.
+		clear(rows)
+		for from := 0; from < n; from += blockRows {
+			if !it.block(rows[:min(blockRows, n-from)], from, l, yield) {
+				return
+			}
 		}
 	}
 }
 
-func (it *iteration[R]) load(m *message) (int, []getter[R], error) {
+// blockRows is the number of rows that are filled at once. They have to stay in the
+// nearest cache until they are yielded.
+const blockRows = 16
+
+func (it *iteration[R]) load(m *message) (int, loads, error) {
 	n, err := it.dec.batch(m.table, m.body, it.vectors, it.want)
 	if err != nil {
 		return 0, nil, err
 	}
-	gets, err := bindAll(it.fields, it.vectors)
-	return n, gets, err
+	l, err := bindAll(it.specs, it.vectors, nil)
+	return n, l, err
 }
 
-func (it *iteration[R]) rows(n int, gets []getter[R], yield func(*R, error) bool) bool {
-	var row R
-	for i := range n {
-		row = *new(R)
-		for _, get := range gets {
-			get(i, &row)
-		}
-		if !yield(it.done(&row, it.row), nil) {
+func (it *iteration[R]) block(rows []R, from int, l loads, yield func(*R, error) bool) bool {
+	l.fill(from, places{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(rows[0]), len(rows)})
+	for i := range rows {
+		if !yield(it.done(&rows[i], it.row), nil) {
 			return false
 		}
 		it.row++

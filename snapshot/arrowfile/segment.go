@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+	"unsafe"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/snapshot"
@@ -16,9 +17,9 @@ const maxRowBytes = 64 << 20
 // rowBatch gathers rows of one kind.
 type rowBatch[R any] struct {
 	columnSet
-	fields []field[R]
-	bytes  int
-	info   segmentInfo
+	program program
+	bytes   int
+	info    segmentInfo
 }
 
 func (b *rowBatch[R]) init(seed map[string][]string, fields []field[R]) {
@@ -28,17 +29,16 @@ func (b *rowBatch[R]) init(seed map[string][]string, fields []field[R]) {
 
 // use changes the columns; the batch must be empty.
 func (b *rowBatch[R]) use(fields []field[R]) {
-	b.fields = fields
-	b.rebuild(shapesOfFields(fields))
+	specs := specsOf(fields)
+	b.rebuild(shapesOf(specs))
+	b.program = programOf(specs, b.columns)
 }
 
 // add appends a row; nil is a row of nulls.
 func (b *rowBatch[R]) add(r *R, size int) {
 	b.mended = b.mended[:0]
 	if r != nil {
-		for i, c := range b.columns {
-			b.fields[i].put(c, r)
-		}
+		b.program.run(unsafe.Pointer(r))
 	}
 	b.n++
 	b.bytes += size

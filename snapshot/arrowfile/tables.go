@@ -2,9 +2,9 @@ package arrowfile
 
 import (
 	"fmt"
-	"math"
 	"net/url"
 	"time"
+	"unsafe"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/snapshot"
@@ -28,7 +28,7 @@ func snapshotFields(attrs *decision.Schema) []field[snap] {
 		label("question_type", func(s *snap) *decision.QuestionType { return &s.QuestionType }),
 		instant("ts", func(s *snap) *time.Time { return &s.Time }).required(),
 		label("scenario", func(s *snap) *string { return &s.Scenario }).required(),
-		hash("entity", 8, func(s *snap) ([]byte, *bool) { return s.Entity.V[:], &s.Entity.Set }),
+		hash("entity", func(s *snap) *decision.Opt[[8]byte] { return &s.Entity }),
 	}
 	if attrs.Len() > 0 {
 		fields = append(fields, attrsField(attrs))
@@ -42,15 +42,15 @@ func bodyFields() []field[snap] {
 	return []field[snap]{
 		blob("input", func(s *snap) *[]byte { return &s.Input }),
 		blob("output", func(s *snap) *[]byte { return &s.Output }),
-		hash("input_digest", 32, func(s *snap) ([]byte, *bool) { return s.InputDigest.V[:], &s.InputDigest.Set }),
-		hash("output_digest", 32, func(s *snap) ([]byte, *bool) { return s.OutputDigest.V[:], &s.OutputDigest.Set }),
+		hash("input_digest", func(s *snap) *decision.Opt[[32]byte] { return &s.InputDigest }),
+		hash("output_digest", func(s *snap) *decision.Opt[[32]byte] { return &s.OutputDigest }),
 		optInt64("input_len", func(s *snap) *decision.Opt[int64] { return &s.InputLen }),
 		list("candidates", func(s *snap) *[]cand { return &s.Candidates }, group("item",
 			label("action", func(c *cand) *string { return &c.Action }),
 			optFloat32("score", func(c *cand) *decision.Opt[float32] { return &c.Score }),
 			optFloat64("probability", func(c *cand) *decision.Opt[float64] { return &c.Probability }))),
 		optBool("forced", func(s *snap) *decision.Opt[bool] { return &s.Forced }),
-		list("features", func(s *snap) *[]float32 { return &s.Features }, plainFloat32("item")),
+		floats("features", func(s *snap) *[]float32 { return &s.Features }),
 		label("feature_set", func(s *snap) *string { return &s.FeatureSet }),
 	}
 }
@@ -89,8 +89,8 @@ func runFields() []field[snap] {
 		optInt64("cost", func(s *snap) *decision.Opt[int64] { return &s.Cost }),
 		text("error", func(s *snap) *string { return &s.Error }),
 		label("error_code", func(s *snap) *string { return &s.ErrorCode }),
-		hash("trace_id", 16, func(s *snap) ([]byte, *bool) { return s.TraceID.V[:], &s.TraceID.Set }),
-		hash("span_id", 8, func(s *snap) ([]byte, *bool) { return s.SpanID.V[:], &s.SpanID.Set }),
+		hash("trace_id", func(s *snap) *decision.Opt[[16]byte] { return &s.TraceID }),
+		hash("span_id", func(s *snap) *decision.Opt[[8]byte] { return &s.SpanID }),
 		text("nd", func(s *snap) *string { return &s.ND }),
 		terms("terms", func(s *snap) *string { return &s.Terms.TrainingUse }, func(s *snap) *string { return &s.Terms.Publishable }),
 		redactedField(),
@@ -99,33 +99,34 @@ func runFields() []field[snap] {
 
 // terms is the label of both of a provider's terms, as a query string.
 func terms[R any](name string, use, publishable func(*R) *string) field[R] {
-	f := label(name, func(*R) *string { return nil })
+	f := label(name, use).unless(guardNone, 0)
+	// other is the way from one place to the other.
+	other := int(place(publishable) - place(use))
 	last, lastUse, lastPub := "", "", ""
-	f.put = func(c *column, r *R) {
-		u, p := *use(r), *publishable(r)
-		if u == "" && p == "" {
+	f.put = func(c *column, p unsafe.Pointer) {
+		u, pub := *(*string)(p), *(*string)(unsafe.Add(p, other))
+		if u == "" && pub == "" {
 			return
 		}
-		if u != lastUse || p != lastPub || last == "" {
-			last, lastUse, lastPub = url.Values{"training_use": {u}, "publishable": {p}}.Encode(), u, p
+		if u != lastUse || pub != lastPub || last == "" {
+			last, lastUse, lastPub = url.Values{"training_use": {u}, "publishable": {pub}}.Encode(), u, pub
 		}
 		c.label(last)
 	}
-	want := f.shape
-	f.bind = func(v *vector) (getter[R], error) {
-		if err := v.is(&want); err != nil {
-			return nil, err
-		}
+	f.bind = func(s *spec, v *vector, out loads) (loads, error) {
 		codes, table, err := parseLabels(v, url.ParseQuery)
 		if err != nil {
 			return nil, fmt.Errorf("column %s: %w", name, err)
 		}
-		return func(i int, r *R) {
-			if v.ok(i) {
-				q := table[codes(i)]
-				*use(r), *publishable(r) = q.Get("training_use"), q.Get("publishable")
+		return append(out, load{v, s.at, func(v *vector, from int, p places) {
+			for i := range p.n {
+				u, pub := (*string)(p.at(i)), (*string)(unsafe.Add(p.at(i), other))
+				if *u, *pub = "", ""; v.ok(from + i) {
+					q := table[codes(from+i)]
+					*u, *pub = q.Get("training_use"), q.Get("publishable")
+				}
 			}
-		}, nil
+		}}), nil
 	}
 	return f
 }
@@ -154,48 +155,46 @@ func usageField[R any](at func(*R) *decision.Usage) field[R] {
 // is the last column, so that all others have been put before it.
 func redactedField() field[snap] {
 	f := list("redacted", func(s *snap) *[]string { return &s.Redacted }, label("item", func(s *string) *string { return s }))
+	f = f.unless(guardNone, 0)
 	put := f.put
-	f.put = func(c *column, s *snap) {
-		mended := *c.mended
-		if len(mended) == 0 {
-			put(c, s)
-			return
+	f.put = func(c *column, p unsafe.Pointer) {
+		list := (*[]string)(p)
+		if mended := *c.mended; len(mended) > 0 {
+			longer := append([]string(nil), *list...)
+			for _, path := range mended {
+				longer = append(longer, path+":utf8")
+			}
+			list = &longer
 		}
-		row := snap{Redacted: append([]string(nil), s.Redacted...)}
-		for _, path := range mended {
-			row.Redacted = append(row.Redacted, path+":utf8")
+		if *list != nil {
+			put(c, unsafe.Pointer(list))
 		}
-		put(c, &row)
 	}
 	return f
 }
 
-// attrsField is the struct of the captured attributes.
+// attrsField is the struct of the captured attributes. A row's values are a part of one
+// slice for the block of rows that is being read.
 func attrsField(schema *decision.Schema) field[snap] {
 	fields := make([]field[snap], schema.Len())
 	for i, f := range schema.Fields() {
-		fields[i] = attrField(f, i)
+		typ, width := attrType(f.Type)
+		fields[i] = leaf[snap](f.Name, typ, width, uintptr(i)*unsafe.Sizeof(decision.Value{}), nil, loadValue)
 	}
 	f := group("attrs", fields...)
-	bind := f.bind
-	f.bind = func(v *vector) (getter[snap], error) {
-		get, err := bind(v)
-		values := make([]decision.Value, schema.Len())
-		return func(i int, s *snap) {
-			clear(values)
-			s.Attrs = decision.Attrs{Schema: schema, Values: values}
-			get(i, s)
-		}, err
+	f.at, f.put, f.putsChildren = place(func(s *snap) *decision.Attrs { return &s.Attrs }), putAttrs, true
+	f.bind = func(s *spec, v *vector, out loads) (loads, error) {
+		inner, err := bindGroup(s, v, nil)
+		n := schema.Len()
+		values := make([]decision.Value, blockRows*n)
+		return append(out, load{v, s.at, func(_ *vector, from int, p places) {
+			for i := range p.n {
+				*(*decision.Attrs)(p.at(i)) = decision.Attrs{Schema: schema, Values: values[i*n : (i+1)*n : (i+1)*n]}
+			}
+			inner.fill(from, places{unsafe.Pointer(&values[0]), uintptr(n) * unsafe.Sizeof(values[0]), p.n})
+		}}), err
 	}
 	return f
-}
-
-// attrField is one attribute: its place in the row is its position in the schema.
-func attrField(f decision.Field, j int) field[snap] {
-	typ, width := attrType(f.Type)
-	return leaf(f.Name, typ, width,
-		func(c *column, s *snap) { putAttr(c, s.Attrs.At(j)) },
-		func(v *vector, i int, s *snap) { s.Attrs.Values[j] = v.value(i) })
 }
 
 func attrType(t decision.Type) (dataType, int) {
@@ -208,20 +207,6 @@ func attrType(t decision.Type) (dataType, int) {
 		return typeFloat64, 8
 	default:
 		return typeUTF8, 0
-	}
-}
-
-func putAttr(c *column, v decision.Value) {
-	switch v.Type() {
-	case decision.Null:
-	case decision.Bool:
-		c.bit(v.Bool())
-	case decision.Int:
-		c.u64(uint64(v.Int()))
-	case decision.Double:
-		c.u64(math.Float64bits(v.Double()))
-	default:
-		c.text(v.Str())
 	}
 }
 
@@ -314,7 +299,7 @@ func outcomeFields() []field[outcome] {
 		uuid("request_id", func(o *outcome) *decision.ID { return &o.RequestID }).required(),
 		text("scenario", func(o *outcome) *string { return &o.Scenario }).required(),
 		text("question", func(o *outcome) *string { return &o.Question }),
-		hash("entity", 8, func(o *outcome) ([]byte, *bool) { return o.Entity.V[:], &o.Entity.Set }),
+		hash("entity", func(o *outcome) *decision.Opt[[8]byte] { return &o.Entity }),
 		weight("keep_prob", func(o *outcome) *float64 { return &o.KeepProb }),
 		text("backend", func(o *outcome) *string { return &o.Backend }).required(),
 		text("kind", func(o *outcome) *string { return &o.Kind }),
@@ -336,7 +321,7 @@ func answerFields() []field[outcome] {
 		text("confidence_def", func(o *outcome) *string { return &o.ConfidenceDef }),
 		enum("reason", decision.ReasonKind.String, parseReason, func(o *outcome) *decision.ReasonKind { return &o.Reason }),
 		text("rule_id", func(o *outcome) *string { return &o.RuleID }),
-		number32("skipped", func(o *outcome) *uint16 { return &o.Skipped }),
+		count("skipped", func(o *outcome) *uint16 { return &o.Skipped }),
 		list("candidates", func(o *outcome) *[]cand { return &o.Candidates }, group("item",
 			text("action", func(c *cand) *string { return &c.Action }),
 			optFloat32("score", func(c *cand) *decision.Opt[float32] { return &c.Score }),
@@ -374,9 +359,8 @@ func evidenceFields() []field[outcome] {
 func labelFields() []field[truth] {
 	row := number64("row", func(l *truth) *int64 { return &l.Ref.Row })
 	row.shape.nullable = true
-	u := leaf("utility", typeFloat64, 8,
-		func(c *column, a *utility) { c.f64(a.Utility) },
-		func(v *vector, i int, a *utility) { a.Utility = v.f64(i) })
+	u := weight("utility", func(a *utility) *float64 { return &a.Utility })
+	u.shape.nullable = true
 	return []field[truth]{
 		text("segment", func(l *truth) *string { return &l.Ref.Segment }),
 		row,

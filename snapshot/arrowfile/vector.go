@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/clefbench/clefbench/decision"
 )
@@ -21,7 +22,10 @@ type vector struct {
 	// skipped: not wanted, or null throughout; nothing was decompressed.
 	skipped bool
 	scratch any
-	memory  [3][]byte
+	// items are the elements of the batch's lists, each itemSize bytes long.
+	items    unsafe.Pointer
+	itemSize uintptr
+	memory   [3][]byte
 }
 
 func newVectors(shapes []*shape) []*vector {
