@@ -20,7 +20,7 @@ import (
 func (a *app) datasetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "datasets",
-		Short: "List, describe and verify data sets",
+		Short: "List, describe, verify, export and thin out data sets",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -29,6 +29,7 @@ func (a *app) datasetsCommand() *cobra.Command {
 		a.datasetCommand("describe DATASET...", "Describe a data set: counts, scenarios, labels, ledger", cobra.MinimumNArgs(1), a.describeDataset),
 		a.datasetCommand("verify DATASET...", "Check every digest and every ledger", cobra.MinimumNArgs(1), a.verifyDataset),
 		a.repairCommand(),
+		a.exportCommand(),
 	)
 	return cmd
 }

@@ -93,10 +93,10 @@ func sameAccuracy(ts *testscript.TestScript, _ bool, args []string) {
 // jsonNames lists the JSON field names of a struct.
 func jsonNames(v any) []string {
 	var out []string
-	t := reflect.TypeOf(v)
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		out = append(out, name)
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); !f.Anonymous {
+			out = append(out, name)
+		}
 	}
 	return out
 }

@@ -253,6 +253,9 @@ func (r *recording) close() error {
 	if !r.quiet {
 		fmt.Fprintf(r.stderr, "recorded %d of %d decisions\n", r.total.Written, r.total.Offered)
 	}
+	if n := r.reader.labels; n > 0 && !r.quiet {
+		fmt.Fprintf(r.stderr, "note: %d lines have a label; labels are files of their own and are not recorded\n", n)
+	}
 	return r.total.Check()
 }
 

@@ -61,6 +61,8 @@ type line struct {
 	TokensIn       *int64   `json:"tokens_in"`
 	TokensOut      *int64   `json:"tokens_out"`
 	CostNano       *int64   `json:"cost_nano"`
+
+	lineColumns
 }
 
 // lineCandidate is an action, as text or with what production thought of it.
@@ -137,14 +139,15 @@ type lineReader struct {
 	key      []byte
 	now      func() time.Time
 	fields   map[string]bool // the names of line, as they must be written
+	labels   int64           // lines with a label, which is not recorded
 }
 
 func newLineReader(declared map[string]decision.Type, key []byte, now func() time.Time) *lineReader {
 	r := &lineReader{declared: declared, key: key, now: now, fields: map[string]bool{}}
-	t := reflect.TypeFor[line]()
-	for i := range t.NumField() {
-		r.fields[t.Field(i).Tag.Get("json")] = true
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[line]()) {
+		r.fields[f.Tag.Get("json")] = true
 	}
+	delete(r.fields, "") // the embedded struct
 	return r
 }
 
@@ -165,8 +168,14 @@ func (r *lineReader) read(b []byte, s *snapshot.Snapshot) error {
 	if err := l.provenance(s); err != nil {
 		return err
 	}
+	if err := l.columns(s); err != nil {
+		return err
+	}
 	if err := r.attributes(l.Attrs, s); err != nil {
 		return err
+	}
+	if isValue(l.Label) {
+		r.labels++
 	}
 	if err := l.ranges(); err != nil {
 		return err
@@ -337,6 +346,9 @@ func attrValue(b json.RawMessage, want decision.Type) (decision.Value, error) {
 		v = decision.BoolValue(x)
 	case string:
 		v = decision.StringValue(x)
+		if d, ok := notANumber(x); ok && want == decision.Double {
+			v = d
+		}
 	case json.Number:
 		if i, err := x.Int64(); err == nil && want == decision.Int {
 			return decision.IntValue(i), nil
