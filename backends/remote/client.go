@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -37,8 +39,13 @@ type Client struct {
 	decide string
 	health string
 	key    string
+	mask   *mask
 	http   *http.Client
 	info   decision.Info
+
+	breaker breaker
+	life    context.Context // ends with Close; patient calls live under it
+	end     context.CancelFunc
 }
 
 // NewClient checks the options and makes a client; it does not call the service.
@@ -52,10 +59,12 @@ func NewClient(opts ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	life, end := context.WithCancel(context.Background())
 	return &Client{
-		opts: opts, key: key,
-		decide: base.JoinPath("v1", "decide").String(),
-		health: base.JoinPath("healthz").String(),
+		opts: opts, key: key, mask: newMask(key), life: life, end: end,
+		breaker: breaker{done: opts.NoBreaker},
+		decide:  base.JoinPath("v1", "decide").String(),
+		health:  base.JoinPath("healthz").String(),
 		http: &http.Client{
 			Transport: opts.Transport,
 			// A redirect would send the key and the request elsewhere, or turn the POST
@@ -73,16 +82,12 @@ func NewClient(opts ClientOptions) (*Client, error) {
 // Info describes the client. What the service runs is known from its answers only.
 func (c *Client) Info() decision.Info { return c.info }
 
-// Decide asks each question in a call of its own, within the request's deadline, or
-// [ClientOptions.Timeout] without one.
+// Decide asks each question in a call of its own, all within the smaller of the
+// request's deadline and [ClientOptions.Timeout].
 func (c *Client) Decide(ctx context.Context, req *decision.Request, out *decision.Response) error {
 	out.Reset(len(req.Questions))
 	out.Artefact = c.info.Artefact
-	limit := req.Deadline
-	if limit <= 0 {
-		limit = c.opts.Timeout
-	}
-	end := time.Now().Add(limit)
+	end := time.Now().Add(c.limit(req.Deadline))
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	var t tally
@@ -93,6 +98,17 @@ func (c *Client) Decide(ctx context.Context, req *decision.Request, out *decisio
 		t.report(out)
 	}
 	return nil
+}
+
+// limit is the smaller of the two limits that are set.
+func (c *Client) limit(deadline time.Duration) time.Duration {
+	switch timeout := c.opts.Timeout; {
+	case deadline <= 0 && timeout <= 0:
+		return DefaultTimeout
+	case deadline <= 0 || timeout > 0 && timeout < deadline:
+		return timeout
+	}
+	return deadline
 }
 
 // tally adds up the calls of one request.
@@ -120,6 +136,11 @@ func (c *Client) ask(ctx context.Context, req *decision.Request, i int, end time
 		d.Fail(decision.NotReplayable, CodeNotEncodable, err.Error())
 		return
 	}
+	if !c.breaker.admit() {
+		circuitOpen(d)
+		return
+	}
+	late := ctx.Err() != nil // an earlier question took all the time: no word on the service
 	t.calls++
 	t.in += int64(len(body))
 	status, answer, err := c.post(ctx, body, req.ID, i)
@@ -127,20 +148,29 @@ func (c *Client) ask(ctx context.Context, req *decision.Request, i int, end time
 	t.transport += received.Sub(sent)
 	t.out += int64(len(answer))
 	out.Artefact.HTTPStatus = int16(status)
-	if err == nil && status != http.StatusOK {
-		d.Fail(decision.Error, "http-"+strconv.Itoa(status), c.printable(errorText(status, answer)))
+	c.settle(ctx, status, answer, err, d, &out.Artefact)
+	t.serialise += time.Since(received)
+	if !late {
+		c.observe(status, d.ErrorCode, body, end.Sub(sent))
+	}
+}
+
+// settle makes a decision of what a call brought.
+func (c *Client) settle(ctx context.Context, status int, body []byte, err error, d *decision.Decision, a *decision.Artefact) {
+	body = c.mask.bytes(body)
+	switch {
+	case err != nil:
+	case status != http.StatusOK:
+		d.Fail(decision.Error, "http-"+strconv.Itoa(status), c.printable(errorText(status, body)))
 		return
-	}
-	if err == nil {
-		if err = parseAnswer(answer, d, &out.Artefact); err != nil {
-			err = &badResponse{err}
+	default:
+		if err = parseAnswer(body, d, a); err == nil {
+			return
 		}
-		t.serialise += time.Since(received)
+		err = &badResponse{err}
 	}
-	if err != nil {
-		outcome, code := classify(ctx, err)
-		d.Fail(outcome, code, c.printable(err.Error()))
-	}
+	outcome, code := classify(ctx, err)
+	d.Fail(outcome, code, c.printable(err.Error()))
 }
 
 // badResponse is an answer that cannot be read.
@@ -158,13 +188,13 @@ func (c *Client) post(ctx context.Context, body []byte, id decision.ID, question
 		// closed a kept one for before it read a byte.
 		req.Header.Set("Idempotency-Key", id.String()+"-"+strconv.Itoa(question))
 	}
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	return c.do(req)
 }
 
 func (c *Client) do(req *http.Request) (int, []byte, error) {
-	if c.key != "" {
-		req.Header.Set("Authorization", "Bearer "+c.key)
-	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return 0, nil, err
@@ -225,17 +255,14 @@ func errorText(status int, body []byte) string {
 }
 
 // printable shortens a text that came from outside, drops control characters, and takes
-// the key out should the service have echoed it.
+// the key out: errors of the HTTP client quote what a service sent outside the body.
 func (c *Client) printable(s string) string {
-	if c.key != "" {
-		s = strings.ReplaceAll(s, c.key, "[key]")
-	}
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '
 		}
 		return r
-	}, s)
+	}, c.mask.text(s))
 	const limit = 300
 	if len(s) > limit {
 		s = s[:limit] + "..."
@@ -243,34 +270,40 @@ func (c *Client) printable(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Ready asks GET /healthz. Any answer below 500 will do, since a service need not have
-// that path.
+// Ready asks GET /healthz, without the key. A service need not have that path: any
+// answer below 500 will do, and so will a connection that it closes without one. Not
+// ready is who cannot be reached, says so (500 and above), or stays silent. The limit of
+// a decision does not hold here, since a first call also has names to look up and a
+// connection to open.
 func (c *Client) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, DefaultTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.health, nil)
+	var connected atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	req, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, c.health, nil)
 	if err != nil {
 		return err
 	}
 	status, _, err := c.do(req)
 	switch {
-	case err != nil:
-		var u *url.Error
-		if errors.As(err, &u) {
-			err = u.Err // the message names the address itself
-		}
-		return fmt.Errorf("%s does not answer: %w", c.health, err)
 	case status >= 500:
 		return fmt.Errorf("%s answers %d %s", c.health, status, http.StatusText(status))
+	case err == nil, status > 0, connected.Load() && ctx.Err() == nil:
+		return nil
 	}
-	return nil
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // the message names the address itself
+	}
+	return fmt.Errorf("%s does not answer: %w", c.health, err)
 }
 
 // Warm opens a connection, so that the first measured decision does not pay for it.
 func (c *Client) Warm(ctx context.Context, _ []*decision.Request) error { return c.Ready(ctx) }
 
-// Close gives the idle connections back.
+// Close gives the idle connections back and ends a patient call.
 func (c *Client) Close(context.Context) error {
+	c.end()
 	c.http.CloseIdleConnections()
 	return nil
 }

@@ -178,7 +178,7 @@ func TestDeadlines(t *testing.T) {
 	for _, tc := range []struct {
 		name             string
 		request, timeout time.Duration
-	}{{"of the request", short, time.Hour}, {"of the client", 0, short}} {
+	}{{"of the request", short, time.Hour}, {"of the client", 0, short}, {"of the client, before the request's", time.Hour, short}, {"of the request alone", short, 0}} {
 		req := request(t, 0.1)
 		req.Questions = make([]decision.Question, 3)
 		req.Deadline = tc.request
@@ -267,20 +267,22 @@ func TestKeyIsSentAndNeverShown(t *testing.T) {
 		w.WriteHeader(401)
 		fmt.Fprintf(w, `{"error": {"message": "the key %s is wrong"}}`, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
 	}))
-	env := func(name string) string { return map[string]string{"KEY": key, "BAD": "a\nb"}[name] }
+	env := func(name string) string {
+		return map[string]string{"KEY": key, "BAD": "a\nb", "SHORT": "1234567"}[name]
+	}
 	c := client(t, remote.ClientOptions{BaseURL: base, KeyEnv: "KEY", Getenv: env})
 	d := ask(t, c, request(t, 0.1)).Decisions[0]
 	if seen.Load() != "Bearer "+key {
 		t.Errorf("the service saw %v", seen.Load())
 	}
-	if strings.Contains(fmt.Sprint(d), key) || !strings.Contains(d.Error, "[key]") {
+	if strings.Contains(fmt.Sprint(d), key) || !strings.Contains(d.Error, "***") {
 		t.Errorf("decision %+v", d)
 	}
 	if strings.Contains(fmt.Sprintf("%+v", c.Info()), key) {
 		t.Error("Info shows the key")
 	}
-	for name, want := range map[string]string{"GONE": "the environment variable GONE (key_env) is not set", "BAD": "holds blanks or control characters"} {
-		if _, err := remote.NewClient(remote.ClientOptions{BaseURL: base, KeyEnv: name, Getenv: env}); err == nil || !strings.Contains(err.Error(), want) {
+	for name, want := range map[string]string{"GONE": "the environment variable GONE (key_env) is not set", "BAD": "holds blanks or control characters", "SHORT": "SHORT (key_env) holds fewer than 8 characters"} {
+		if _, err := remote.NewClient(remote.ClientOptions{BaseURL: base, KeyEnv: name, Getenv: env}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "1234567") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -298,13 +300,13 @@ func TestNewClientRefuses(t *testing.T) {
 }
 
 func TestParseOptions(t *testing.T) {
-	o, err := remote.ParseOptions("lane", "http://h", url.Values{"timeout": {"15ms"}, "key_env": {"K"}, "deterministic": {"true"}})
-	if want := (remote.ClientOptions{Name: "lane", BaseURL: "http://h", KeyEnv: "K", Timeout: 15 * time.Millisecond, Deterministic: true}); err != nil || !reflect.DeepEqual(o, want) {
+	o, err := remote.ParseOptions("lane", "http://h", url.Values{"timeout": {"15ms"}, "key_env": {"K"}, "deterministic": {"true"}, "breaker": {"off"}})
+	if want := (remote.ClientOptions{Name: "lane", BaseURL: "http://h", KeyEnv: "K", Timeout: 15 * time.Millisecond, Deterministic: true, NoBreaker: true}); err != nil || !reflect.DeepEqual(o, want) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for key, tc := range map[string][2]string{
-		"timeout": {"15", `option "timeout"`}, "timeouts": {"1s", `did you mean "timeout"?`}, "zzzz": {"1", "known options: deterministic, key_env, timeout"},
-		"deterministic": {"maybe", `option "deterministic"`},
+		"timeout": {"15", `option "timeout"`}, "timeouts": {"1s", `did you mean "timeout"?`}, "zzzz": {"1", "known options: breaker, deterministic, key_env, timeout"},
+		"deterministic": {"maybe", `option "deterministic"`}, "breaker": {"of", `option "breaker": must be on or off`},
 	} {
 		if _, err := remote.ParseOptions("n", "http://h", url.Values{key: {tc[0]}}); err == nil || !strings.Contains(err.Error(), tc[1]) {
 			t.Errorf("%s: %v", key, err)
@@ -312,22 +314,6 @@ func TestParseOptions(t *testing.T) {
 	}
 	if _, err := remote.ParseOptions("n", "http://h", url.Values{"timeout": {"-1s"}}); err == nil {
 		t.Error("a negative timeout was taken")
-	}
-}
-
-func TestReady(t *testing.T) {
-	e := &engine{}
-	c := client(t, remote.ClientOptions{BaseURL: serve(t, remote.Handler(e, remote.HandlerOptions{}))})
-	if err := c.Ready(context.Background()); err != nil {
-		t.Error(err)
-	}
-	e.down = errors.New("secret detail")
-	if err := c.Ready(context.Background()); err == nil || !strings.Contains(err.Error(), "answers 503") {
-		t.Errorf("ready: %v", err)
-	}
-	c = client(t, remote.ClientOptions{BaseURL: serve(t, http.NotFoundHandler())})
-	if err := c.Ready(context.Background()); err != nil {
-		t.Errorf("a service without /healthz is taken for ready: %v", err)
 	}
 }
 

@@ -14,5 +14,6 @@
 // A service that is down, late or answers nonsense gives a timeout or error outcome with
 // a code, never a decision: it is not a denial. The client does not retry, does not
 // follow redirects, and keeps its key, which comes from an environment variable, out of
-// every error.
+// everything that it returns, also where the service sends it back. A service that never
+// answers is given up after a while (see docs/formats/decide.md).
 package remote

@@ -29,15 +29,19 @@ type ClientOptions struct {
 	// BaseURL is the service's address, http or https, to which /v1/decide is added.
 	BaseURL string
 	// KeyEnv names the environment variable with the key for the Authorization header;
-	// empty means that none is sent. The key itself is no option.
+	// empty means that none is sent. The key itself is no option. It has at least 8
+	// characters, since it is taken out of everything that the service sends.
 	KeyEnv string
-	// Timeout is for requests without a deadline; it defaults to [DefaultTimeout].
+	// Timeout bounds a request, also one whose own deadline is later; 0 leaves it to the
+	// deadline, and to [DefaultTimeout] where there is none.
 	Timeout time.Duration
 	// MaxResponse bounds a response body; it defaults to [DefaultMaxResponse].
 	MaxResponse int64
 	// Deterministic is the user's word that the service gives the same answer to the same
 	// request; nothing on the wire says so.
 	Deterministic bool
+	// NoBreaker makes every call, also to a service that never answers.
+	NoBreaker bool
 	// Transport replaces the HTTP transport; nil gives one that keeps its connections.
 	Transport http.RoundTripper
 	// Getenv reads the environment; it defaults to [os.Getenv].
@@ -45,14 +49,19 @@ type ClientOptions struct {
 }
 
 // ParseOptions makes client options from a target URL and the options of a
-// specification: timeout (a duration such as 15ms), key_env and deterministic.
+// specification: timeout (a duration such as 15ms), key_env, deterministic, and breaker
+// (on or off).
 func ParseOptions(name, target string, options url.Values) (ClientOptions, error) {
 	o := ClientOptions{Name: name, BaseURL: target}
-	known := []string{"deterministic", "key_env", "timeout"}
+	known := []string{"breaker", "deterministic", "key_env", "timeout"}
 	for _, key := range slices.Sorted(maps.Keys(options)) {
 		value := options.Get(key)
 		var err error
 		switch key {
+		case "breaker":
+			if o.NoBreaker = value == "off"; value != "on" && value != "off" {
+				err = errors.New("must be on or off")
+			}
 		case "timeout":
 			if o.Timeout, err = time.ParseDuration(value); err == nil && o.Timeout <= 0 {
 				err = errors.New("must be above 0")
@@ -78,9 +87,6 @@ func ParseOptions(name, target string, options url.Values) (ClientOptions, error
 func (o ClientOptions) withDefaults() ClientOptions {
 	if o.Name == "" {
 		o.Name = Dialect
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
 	}
 	if o.MaxResponse <= 0 {
 		o.MaxResponse = DefaultMaxResponse
@@ -126,6 +132,9 @@ func (o ClientOptions) key() (string, error) {
 		if key[i] <= ' ' || key[i] > '~' {
 			return "", fmt.Errorf("the environment variable %s (key_env) holds blanks or control characters", o.KeyEnv)
 		}
+	}
+	if len(key) < minKey {
+		return "", fmt.Errorf("the environment variable %s (key_env) holds fewer than %d characters; so short a key could not be told from other text and kept out of the results", o.KeyEnv, minKey)
 	}
 	return key, nil
 }
