@@ -183,7 +183,8 @@ func TestFlushReachesTheClient(t *testing.T) {
 func TestUpgradeIsNotBroken(t *testing.T) {
 	sink := &memory{}
 	r := newRecorder(t, sink, Options{Scenario: "s", Capture: Capture{Input: true, Output: true}})
-	s := serve(t, r.Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	done := make(chan struct{})
+	upgrade := r.Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		choose(req, "allow")
 		conn, rw, err := w.(http.Hijacker).Hijack()
 		if err != nil {
@@ -195,7 +196,11 @@ func TestUpgradeIsNotBroken(t *testing.T) {
 		line, _ := rw.ReadString('\n')
 		fmt.Fprint(rw, line)
 		rw.Flush()
-	})))
+	}))
+	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		defer close(done) // the server does not wait for a connection that was taken over
+		upgrade.ServeHTTP(w, req)
+	}))
 	conn, err := net.Dial("tcp", s.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +215,7 @@ func TestUpgradeIsNotBroken(t *testing.T) {
 	if line, _ := br.ReadString('\n'); line != "ping\n" {
 		t.Errorf("echo %q", line)
 	}
-	s.Close() // waits for the handler
+	<-done
 	closeNow(t, r)
 	row := sink.all()[0]
 	if row.Status != decision.OK || row.Artefact.HTTPStatus != 0 || row.Usage.BytesOut.Set || row.OutputDigest.Set {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/attribute"
 	"github.com/clefbench/clefbench/internal/document"
-	"github.com/clefbench/clefbench/internal/expr"
 )
 
 // CompileMatrix compiles matrix JSON to the bytes of a .cfb file. name stands in
@@ -37,13 +37,13 @@ func Check(name string, data []byte) document.Problems {
 // It is stricter than [CompileMatrix], which knows no data set: a dimension must read a
 // built-in name or one that the data set records, and ranges a number.
 func CheckWith(name string, data []byte, schema *decision.Schema) document.Problems {
-	_, f := compile(name, data, expr.NewClosedScope(schema))
+	_, f := compile(name, data, attribute.NewClosedScope(schema))
 	f.Problems.Sort()
 	return f.Problems
 }
 
 // compile also checks the attributes' names where it is given a scope.
-func compile(name string, data []byte, scope *expr.Scope) ([]byte, *document.File) {
+func compile(name string, data []byte, scope *attribute.Scope) ([]byte, *document.File) {
 	f, root, err := document.Parse(name, data)
 	if err != nil {
 		return nil, f
@@ -80,7 +80,7 @@ type reader struct {
 	f *document.File
 	c *content
 	// scope knows the attributes' names; nil: they are not checked.
-	scope *expr.Scope
+	scope *attribute.Scope
 	// ids gives the index of an action id; nodes are the actions' places, used tells
 	// which of them a cell names.
 	ids   map[int64]uint16

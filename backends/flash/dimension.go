@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/attribute"
 	"github.com/clefbench/clefbench/internal/document"
-	"github.com/clefbench/clefbench/internal/expr"
 )
 
 // Mapping keys with a meaning of their own. The brackets keep them apart from ordinary
@@ -90,7 +90,7 @@ func (r *reader) attribute(m *document.Map, d *dimension) {
 	}
 	a, err := r.scope.Use(d.from)
 	if err != nil {
-		n.Errorf(expr.HintOf(err), "%v", err)
+		n.Errorf(attribute.HintOf(err), "%v", err)
 		return
 	}
 	if a.Name != d.from {

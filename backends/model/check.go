@@ -2,8 +2,8 @@ package model
 
 import (
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/attribute"
 	"github.com/clefbench/clefbench/internal/document"
-	"github.com/clefbench/clefbench/internal/expr"
 )
 
 // Check returns all findings of a model file, warnings included, ordered by position.
@@ -13,7 +13,7 @@ import (
 // It is stricter than [Compile], which knows no data set: a feature must read a built-in
 // name or one that the data set records, of a type that it can read.
 func Check(name string, data []byte, schema *decision.Schema) document.Problems {
-	_, f := read(name, data, expr.NewClosedScope(schema))
+	_, f := read(name, data, attribute.NewClosedScope(schema))
 	f.Problems.Sort()
 	return f.Problems
 }
@@ -22,7 +22,7 @@ func Check(name string, data []byte, schema *decision.Schema) document.Problems 
 func (r *reader) attribute(n *document.Node, m *document.Map, f *feature) {
 	a, err := r.scope.Use(f.name)
 	if err != nil {
-		n.Errorf(expr.HintOf(err), "%v", err)
+		n.Errorf(attribute.HintOf(err), "%v", err)
 		return
 	}
 	if a.Name != f.name {

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/attribute"
 	"github.com/clefbench/clefbench/internal/document"
-	"github.com/clefbench/clefbench/internal/expr"
 )
 
 // Limits of a model file. The numbers of classes and actions are bounded so that Decide
@@ -31,7 +31,7 @@ func Compile(name string, data []byte) (*Model, error) {
 }
 
 // read compiles the file as far as possible; with a scope, it checks the features' names.
-func read(name string, data []byte, scope *expr.Scope) (*Model, *document.File) {
+func read(name string, data []byte, scope *attribute.Scope) (*Model, *document.File) {
 	f, root, err := document.Parse(name, data)
 	if err != nil {
 		return nil, f
@@ -45,7 +45,7 @@ type reader struct {
 	f *document.File
 	m *Model
 	// scope knows the attributes' names; nil: they are not checked.
-	scope *expr.Scope
+	scope *attribute.Scope
 	// none is the list of features when it is empty, until that is reported.
 	none *document.Node
 }

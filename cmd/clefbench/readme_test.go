@@ -30,8 +30,9 @@ func blocks(markdown string) (out []struct{ command, want string }) {
 	return out
 }
 
-// measured stands for whatever a run measured: numbers, durations, places, footnotes.
-var measured = regexp.MustCompile(`\b[0-9a-f]{64}\b|[-+]?[0-9][0-9.,]*( ns| µs| ms| s)?|\bns\b|\bµs\b|\bms\b|=`)
+// measured stands for whatever a run measured: numbers, durations, places, footnotes, and
+// which scenario came out worst.
+var measured = regexp.MustCompile(`\b[0-9a-f]{64}\b|[-+]?[0-9][0-9.,]*( ns| µs| ms| s)?|\b(api-abuse|edge-routing|fraud)\b|\bns\b|\bµs\b|\bms\b|=`)
 
 // shape reduces a line to what does not depend on the run.
 func shape(line string) string {

@@ -17,6 +17,7 @@ const module = "github.com/clefbench/clefbench"
 var layers = [][]string{
 	{"decision", "internal/stats", "internal/term"},
 	{"snapshot", "internal/document", "decision/backendtest"},
+	{"internal/attribute"},
 	{"internal/expr"},
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},

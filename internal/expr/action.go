@@ -169,7 +169,7 @@ func (w *actionReader) known(e document.Entry) {
 		e.Value.Int(0, math.MaxInt32)
 	default:
 		if c := document.Closest(e.Key, names); c != "" && c != e.Key && len(e.Key) > 3 {
-			e.Value.File().Warnf(e.KeyPos, didYouMean(c), "parameter %q is not one of the known ones", e.Key)
+			e.Value.File().Warnf(e.KeyPos, "did you mean "+strconv.Quote(c)+"?", "parameter %q is not one of the known ones", e.Key)
 		}
 	}
 }

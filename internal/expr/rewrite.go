@@ -11,6 +11,7 @@ import (
 	"cel.dev/cel-go/common/types"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/attribute"
 )
 
 // Names of the functions that references are rewritten to. The @ keeps them out of
@@ -207,7 +208,7 @@ func (w *rewriter) dashedName(e celast.Expr) bool {
 		e = args[0]
 	}
 	root, name, ok := w.chain(e)
-	if !ok || e.Kind() != celast.SelectKind || !openRoot(root.AsIdent()) || resolves && w.numeric(e) {
+	if !ok || e.Kind() != celast.SelectKind || !attribute.OpenRoot(root.AsIdent()) || resolves && w.numeric(e) {
 		return false
 	}
 	key := name[len(root.AsIdent())+1:] + tail
@@ -237,7 +238,7 @@ func (w *rewriter) numeric(e celast.Expr) bool {
 	if !ok {
 		return false
 	}
-	_, t, known := w.scope.lookup(name)
+	_, t, known := w.scope.Lookup(name)
 	return known && t != decision.String && t != decision.Bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/attribute"
 )
 
 // segment is literal text, or a reference to an attribute when attr is set.
@@ -47,15 +48,6 @@ func parseTemplate(text string, scope *Scope) ([]segment, *finding) {
 	}
 }
 
-// HintOf returns the hint of an [*UnknownError], or a general one for templates.
-func HintOf(err error) string {
-	var u *UnknownError
-	if errors.As(err, &u) {
-		return u.Hint
-	}
-	return "templates read headers.name, path and declared attributes"
-}
-
 func templateAttr(name string, scope *Scope) (Attr, error) {
 	if name == "" {
 		return Attr{}, errors.New("{{ }} without a name")
@@ -63,11 +55,11 @@ func templateAttr(name string, scope *Scope) (Attr, error) {
 	if i := strings.IndexFunc(name, func(r rune) bool { return !nameRune(r) }); i >= 0 {
 		return Attr{}, fmt.Errorf("%q is not the name of an attribute", name)
 	}
-	canonical, _, ok := scope.lookup(name)
+	canonical, _, ok := scope.Lookup(name)
 	if ok && secret(canonical) {
 		return Attr{}, fmt.Errorf("%s holds a credential and cannot be copied into an answer", canonical)
 	}
-	if _, declared := scope.declared[canonical]; ok && !declared && !readable(canonical) {
+	if ok && !scope.Declared(canonical) && !readable(canonical) {
 		return Attr{}, fmt.Errorf("a template cannot read %s", canonical)
 	}
 	return scope.Use(name)
@@ -79,7 +71,7 @@ func nameRune(r rune) bool {
 
 func readable(name string) bool {
 	root, _, _ := strings.Cut(name, ".")
-	return root == "headers" || root != "method" && !openRoot(root)
+	return root == "headers" || root != "method" && !attribute.OpenRoot(root)
 }
 
 // secret reports the headers that carry credentials.

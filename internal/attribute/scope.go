@@ -1,6 +1,7 @@
-package expr
+package attribute
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -199,14 +200,14 @@ func badName(name string) string {
 		return "a name has no empty part"
 	case strings.ContainsAny(name, " \t\r\n\"'{}[]()"):
 		return "a name has letters, digits, dots, dashes and underscores"
-	case openRoot(name):
+	case OpenRoot(name):
 		return "it is a built-in namespace: declare names below it, as in " + name + ".x"
 	}
 	return ""
 }
 
-// openRoot reports whether the name is a built-in namespace.
-func openRoot(name string) bool {
+// OpenRoot reports whether the name is a built-in namespace.
+func OpenRoot(name string) bool {
 	_, ok := rootType(name)
 	return ok
 }
@@ -234,7 +235,7 @@ func roots() []string {
 // Use resolves a name and gives it a slot. Names below headers are read in lower case,
 // as HTTP has them. The error is an [*UnknownError].
 func (s *Scope) Use(name string) (Attr, error) {
-	name, t, ok := s.lookup(name)
+	name, t, ok := s.Lookup(name)
 	if !ok {
 		return Attr{}, s.unknown(name)
 	}
@@ -259,8 +260,9 @@ func (s *Scope) unknown(name string) error {
 	return &UnknownError{Name: name, Hint: s.hint(name)}
 }
 
-// lookup returns the canonical name and its type.
-func (s *Scope) lookup(name string) (string, decision.Type, bool) {
+// Lookup returns the canonical name and its type, and whether there is such an attribute;
+// it gives no slot.
+func (s *Scope) Lookup(name string) (string, decision.Type, bool) {
 	name = s.canonical(name)
 	if s.unanswered(name) {
 		return name, decision.Null, false
@@ -305,7 +307,7 @@ func (s *Scope) known(name string) (decision.Type, bool) {
 // hint proposes an attribute for a name that is none: the name without leading parts
 // (request.path is path), the nearest known name, or the nearest root.
 func (s *Scope) hint(name string) string {
-	if root := strings.TrimRight(name, "."); openRoot(root) {
+	if root := strings.TrimRight(name, "."); OpenRoot(root) {
 		return "name one value of it, as in " + root + ".x"
 	}
 	for rest := name; ; {
@@ -313,7 +315,7 @@ func (s *Scope) hint(name string) string {
 		if !dotted {
 			break
 		}
-		if _, _, ok := s.lookup(after); ok {
+		if _, _, ok := s.Lookup(after); ok {
 			return didYouMean(after)
 		}
 		rest = after
@@ -344,6 +346,21 @@ func (s *Scope) candidates() []string {
 }
 
 func didYouMean(s string) string { return fmt.Sprintf("did you mean %q?", s) }
+
+// Declared reports whether the file itself declares the canonical name.
+func (s *Scope) Declared(name string) bool {
+	_, ok := s.declared[name]
+	return ok
+}
+
+// HintOf returns the hint of an [*UnknownError], or a general one for templates.
+func HintOf(err error) string {
+	var u *UnknownError
+	if errors.As(err, &u) {
+		return u.Hint
+	}
+	return "templates read headers.name, path and declared attributes"
+}
 
 // Suggest returns a did-you-mean, or the list of what is known.
 func Suggest(s string, known []string) string {
