@@ -196,18 +196,14 @@ func group[R any](name string, fields ...field[R]) field[R] {
 	return field[R]{spec{shape: s, put: putGroup, bind: bindGroup, fields: specs}}
 }
 
-// list is a column of lists; nil is null, an empty list is not. The elements of a batch
-// are read at once, and rows alias them.
+// list is a column of lists; nil is null, an empty list is not. Rows that were read alias
+// the elements of their block.
 func list[R, E any](name string, at func(*R) *[]E, elem field[E]) field[R] {
 	specs := []spec{elem.spec}
-	p, size := place(at), unsafe.Sizeof(*new(E))
+	p := place(at)
 	s := shape{name: name, typ: typeList, nullable: true, dict: noDict, children: shapesOf(specs)}
-	bind := func(s *spec, v *vector, out loads) (loads, error) {
-		items, err := elements[E](v, s.fields)
-		v.items, v.itemSize = unsafe.Pointer(unsafe.SliceData(items)), size
-		return append(out, load{v, s.at, loadList}), err
-	}
-	return field[R]{spec{shape: s, at: p, guard: guardWord, guardAt: p, put: putListOf(size), bind: bind, fields: specs}}
+	put := putListOf(unsafe.Sizeof(*new(E)))
+	return field[R]{spec{shape: s, at: p, guard: guardWord, guardAt: p, put: put, bind: bindList[E], fields: specs}}
 }
 
 // floats is a list of float32, which is written at once.
@@ -215,30 +211,6 @@ func floats[R any](name string, at func(*R) *[]float32) field[R] {
 	f := list(name, at, leaf[float32]("item", typeFloat32, 4, 0, put32, load32))
 	f.put = putFloats
 	return f
-}
-
-// elements decodes the elements of a batch's lists into memory that the next batch of
-// the same iteration reuses.
-func elements[E any](v *vector, specs []spec) ([]E, error) {
-	items, _ := v.scratch.([]E)
-	if v.n == 0 {
-		return items, nil
-	}
-	_, n := v.span(v.n - 1)
-	if n > maxBuffer/max(int(unsafe.Sizeof(items[0])), 1) {
-		return nil, fmt.Errorf("column %q: %d elements in one batch", v.name, n)
-	}
-	if cap(items) < n || items == nil {
-		items = make([]E, n)
-		v.scratch = items
-	}
-	items = items[:n]
-	clear(items)
-	l, err := bindAll(specs, v.children, nil)
-	if err == nil {
-		l.fill(0, places{unsafe.Pointer(unsafe.SliceData(items)), unsafe.Sizeof(*new(E)), n})
-	}
-	return items, err
 }
 
 func specsOf[R any](fields []field[R]) []spec {

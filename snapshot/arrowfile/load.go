@@ -1,6 +1,8 @@
 package arrowfile
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"time"
 	"unsafe"
@@ -30,6 +32,33 @@ type load struct {
 
 // loads fill rows of one type.
 type loads []load
+
+// constants fills rows with the columns that have one value in the whole batch, and
+// returns those that vary.
+func (l loads) constants(rows places) loads {
+	varying := l[:0]
+	for i := range l {
+		if s := l[i]; s.vector.constant() {
+			l[i:i+1].fill(0, rows)
+		} else {
+			varying = append(varying, s)
+		}
+	}
+	return varying
+}
+
+// constant reports whether all rows have one value of fixed width. Many columns are like
+// that, and to see it costs next to nothing.
+func (v *vector) constant() bool {
+	w := v.width
+	if v.shape.dict != noDict {
+		w = v.index
+	}
+	if v.nulls > 0 || v.n == 0 || w == 0 {
+		return false
+	}
+	return bytes.Equal(v.data[w:w*v.n], v.data[:w*(v.n-1)])
+}
 
 // fill fills rows, from row from of the batch on.
 func (l loads) fill(from int, rows places) {
@@ -108,6 +137,10 @@ func (v *vector) hide() {
 }
 
 func loadText(v *vector, from int, p places) {
+	if v.nulls == 0 && v.shape.dict != noDict && v.index == 2 {
+		loadCodes(v.data[2*from:], v.dict, p)
+		return
+	}
 	for i := range p.n {
 		s := (*string)(p.at(i))
 		if v.ok(from + i) {
@@ -115,6 +148,13 @@ func loadText(v *vector, from int, p places) {
 		} else {
 			*s = ""
 		}
+	}
+}
+
+// loadCodes is loadText for the codes that this package writes, where none is null.
+func loadCodes(codes []byte, labels []string, p places) {
+	for i := range p.n {
+		*(*string)(p.at(i)) = labels[binary.LittleEndian.Uint16(codes[2*i:])]
 	}
 }
 
@@ -144,6 +184,13 @@ func (v *vector) number(i int) uint64 {
 }
 
 func load32(v *vector, from int, p places) {
+	if v.nulls == 0 {
+		data := v.data[4*from:]
+		for i := range p.n {
+			*(*uint32)(p.at(i)) = binary.LittleEndian.Uint32(data[4*i:])
+		}
+		return
+	}
 	for i := range p.n {
 		n := (*uint32)(p.at(i))
 		if *n = 0; v.ok(from + i) {
@@ -172,6 +219,13 @@ func loadCode16(v *vector, from int, p places) {
 }
 
 func loadOpt64(v *vector, from int, p places) {
+	if v.nulls == 0 {
+		data := v.data[8*from:]
+		for i := range p.n {
+			*(*decision.Opt[uint64])(p.at(i)) = decision.Some(binary.LittleEndian.Uint64(data[8*i:]))
+		}
+		return
+	}
 	for i := range p.n {
 		o := (*decision.Opt[uint64])(p.at(i))
 		if v.ok(from + i) {
@@ -183,6 +237,13 @@ func loadOpt64(v *vector, from int, p places) {
 }
 
 func loadOpt32(v *vector, from int, p places) {
+	if v.nulls == 0 {
+		data := v.data[4*from:]
+		for i := range p.n {
+			*(*decision.Opt[uint32])(p.at(i)) = decision.Some(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+		return
+	}
 	for i := range p.n {
 		o := (*decision.Opt[uint32])(p.at(i))
 		if v.ok(from + i) {
@@ -263,20 +324,45 @@ func loadValue(v *vector, from int, p places) {
 	}
 }
 
-// loadList makes each row's list a part of the batch's elements; nil is null, an empty
+// bindList binds the elements too. Those of a block are loaded at once, into memory that
+// the next block reuses.
+func bindList[E any](s *spec, v *vector, out loads) (loads, error) {
+	if _, n := v.bounds(0, v.n); n > maxBuffer/max(int(unsafe.Sizeof(*new(E))), 1) {
+		return nil, fmt.Errorf("column %q: %d elements in one batch", v.name, n)
+	}
+	elem, err := bindAll(s.fields, v.children, nil)
+	items, _ := v.scratch.([]E)
+	return append(out, load{v, s.at, func(v *vector, from int, p places) {
+		first, end := v.bounds(from, p.n)
+		if n := end - first; cap(items) < n || items == nil {
+			items = make([]E, n+n/4)
+			v.scratch = items
+		}
+		items = items[:end-first]
+		clear(items)
+		elem.fill(first, placesOf(items))
+		loadList(v, from, p, items)
+	}}), err
+}
+
+// bounds are the elements of n rows.
+func (v *vector) bounds(from, n int) (first, end int) {
+	if n > 0 {
+		first, _ = v.span(from)
+		_, end = v.span(from + n - 1)
+	}
+	return first, end
+}
+
+// loadList makes each row's list a part of its block's elements; nil is null, an empty
 // list is not.
-func loadList(v *vector, from int, p places) {
+func loadList[E any](v *vector, from int, p places, items []E) {
+	base, _ := v.bounds(from, p.n)
 	for i := range p.n {
-		s := (*sliceOf)(p.at(i))
-		if !v.ok(from + i) {
-			*s = sliceOf{}
-			continue
+		list := (*[]E)(p.at(i))
+		if *list = nil; v.ok(from + i) {
+			first, end := v.span(from + i)
+			*list = items[first-base : end-base : end-base]
 		}
-		first, end := v.span(from + i)
-		n := end - first
-		if n == 0 {
-			first = 0 // an address past the end would keep other memory alive
-		}
-		*s = sliceOf{unsafe.Add(v.items, uintptr(first)*v.itemSize), n, n}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unsafe"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -30,6 +29,8 @@ type File struct {
 	dicts    map[int64][]string
 	batches  []*message
 	decoders sync.Pool
+	// arenas are kept for the next iteration.
+	arenas sync.Pool
 }
 
 // Open reads a file into memory and verifies every byte of it before any of it is
@@ -331,82 +332,4 @@ func (f *File) Labels(columns ...string) iter.Seq2[*snapshot.Label, error] {
 		}
 		return l
 	})
-}
-
-// rowsOf iterates over the rows of a kind; done completes a row, or makes it nil.
-func rowsOf[R any](f *File, kind Kind, fields []field[R], columns []string, done func(*R, int64) *R) iter.Seq2[*R, error] {
-	return func(yield func(*R, error) bool) {
-		if f.meta.Kind != kind {
-			yield(nil, fmt.Errorf("%s: %w: the file holds rows of kind %s, not %s", f.path, ErrSchema, f.meta.Kind, kind))
-			return
-		}
-		dec, err := f.decoder()
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		defer f.decoders.Put(dec.zstd)
-		it := iteration[R]{f: f, dec: dec, specs: specsOf(fields), vectors: newVectors(f.shapes), want: wanted(columns), done: done}
-		it.run(yield)
-	}
-}
-
-func wanted(columns []string) func(string) bool {
-	if len(columns) == 0 {
-		return nil
-	}
-	return func(name string) bool { return slices.Contains(columns, name) }
-}
-
-// iteration is one pass over the rows of a file.
-type iteration[R any] struct {
-	f       *File
-	dec     *decoder
-	specs   []spec
-	vectors []*vector
-	want    func(string) bool
-	done    func(*R, int64) *R
-	row     int64
-}
-
-func (it *iteration[R]) run(yield func(*R, error) bool) {
-	rows := make([]R, blockRows)
-	for _, m := range it.f.batches {
-		n, l, err := it.load(m)
-		if err != nil {
-			yield(nil, it.f.corrupt(m.offset, err))
-			return
-		}
-		// What this batch does not load is zero; what it does is overwritten block by block.
-		clear(rows)
-		for from := 0; from < n; from += blockRows {
-			if !it.block(rows[:min(blockRows, n-from)], from, l, yield) {
-				return
-			}
-		}
-	}
-}
-
-// blockRows is the number of rows that are filled at once. They have to stay in the
-// nearest cache until they are yielded.
-const blockRows = 16
-
-func (it *iteration[R]) load(m *message) (int, loads, error) {
-	n, err := it.dec.batch(m.table, m.body, it.vectors, it.want)
-	if err != nil {
-		return 0, nil, err
-	}
-	l, err := bindAll(it.specs, it.vectors, nil)
-	return n, l, err
-}
-
-func (it *iteration[R]) block(rows []R, from int, l loads, yield func(*R, error) bool) bool {
-	l.fill(from, places{unsafe.Pointer(unsafe.SliceData(rows)), unsafe.Sizeof(rows[0]), len(rows)})
-	for i := range rows {
-		if !yield(it.done(&rows[i], it.row), nil) {
-			return false
-		}
-		it.row++
-	}
-	return true
 }

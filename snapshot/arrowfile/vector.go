@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"unsafe"
 
 	"github.com/clefbench/clefbench/decision"
 )
@@ -22,10 +21,7 @@ type vector struct {
 	// skipped: not wanted, or null throughout; nothing was decompressed.
 	skipped bool
 	scratch any
-	// items are the elements of the batch's lists, each itemSize bytes long.
-	items    unsafe.Pointer
-	itemSize uintptr
-	memory   [3][]byte
+	memory  [3][]byte
 }
 
 func newVectors(shapes []*shape) []*vector {
