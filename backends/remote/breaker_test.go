@@ -124,7 +124,7 @@ func TestCircuitCloses(t *testing.T) {
 func TestWhatDoesNotOpenTheCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{fail: errors.New("refused")}
-		if codes, _ := run(t, remote.ClientOptions{Transport: s}, 100000); codes["error transport"] != 100000 {
+		if codes, _ := run(t, remote.ClientOptions{Transport: s}, 5000); codes["error transport"] != 5000 {
 			t.Errorf("codes %v", codes)
 		}
 		s = &service{delay: func(int64) time.Duration { return never }}
