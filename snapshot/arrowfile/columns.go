@@ -117,6 +117,10 @@ type column struct {
 	overflowed bool
 	// elem puts one element of a list.
 	elem program
+	// last is the label of the value before, the dictionary's copy of it: labels that hardly
+	// ever change need no look-up.
+	last     string
+	lastCode uint16
 }
 
 // newColumn makes the column of a shape, in a set that shares interners by name and knows
@@ -213,16 +217,20 @@ func growBits(b []byte, n int) []byte {
 // begin starts the value of the current row; the caller appends it to data, or to the
 // children, and calls close when it has offsets.
 func (c *column) begin() {
-	if gap := *c.rows - c.n; gap > 0 {
-		c.fill(gap)
-	}
-	if c.nulls > 0 && c.nullable {
-		c.setValid()
+	if c.n != *c.rows || c.nulls > 0 {
+		c.catchUp()
 	}
 	c.n++
 }
 
-func (c *column) setValid() {
+// catchUp fills the gap before a value and sets its bit.
+func (c *column) catchUp() {
+	if gap := *c.rows - c.n; gap > 0 {
+		c.fill(gap)
+	}
+	if c.nulls == 0 || !c.nullable {
+		return
+	}
 	if c.n&7 == 0 {
 		c.valid = append(c.valid, 0)
 	}
@@ -275,6 +283,10 @@ func (c *column) label(s string) {
 		c.text(s)
 		return
 	}
+	if s == c.last {
+		c.u16(c.lastCode)
+		return
+	}
 	code, mended, ok := c.dict.lookup(s)
 	if !ok {
 		c.expand()
@@ -284,6 +296,8 @@ func (c *column) label(s string) {
 	}
 	if mended {
 		*c.mended = append(*c.mended, c.path)
+	} else {
+		c.last, c.lastCode = c.dict.values[code], uint16(code)
 	}
 	c.u16(uint16(code))
 }

@@ -206,7 +206,8 @@ func list[R, E any](name string, at func(*R) *[]E, elem field[E]) field[R] {
 	return field[R]{spec{shape: s, at: p, guard: guardWord, guardAt: p, put: put, bind: bindList[E], fields: specs}}
 }
 
-// floats is a list of float32, which is written at once.
+// floats is a list of float32, which is written at once: its elements are smaller than the
+// word that a program reads to test for null.
 func floats[R any](name string, at func(*R) *[]float32) field[R] {
 	f := list(name, at, leaf[float32]("item", typeFloat32, 4, 0, put32, load32))
 	f.put = putFloats

@@ -61,13 +61,8 @@ type encoder struct {
 	nodes   []node
 	buffers []extent
 	body    []byte
-	// zeroes keeps the frames of buffers that hold zeroes only (columns that are null
-	// throughout), by length: most columns of most recordings are empty.
-	zeroes map[int][]byte
+	frames  frames
 }
-
-// maxZeroes bounds the kept frames; lengths recur, because most batches are full.
-const maxZeroes = 64
 
 func newEncoder() (*encoder, error) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
@@ -75,33 +70,23 @@ func newEncoder() (*encoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
-	return &encoder{zstd: z, fb: flatbuffers.NewBuilder(4096), zeroes: map[int][]byte{}}, nil
+	return &encoder{zstd: z, fb: flatbuffers.NewBuilder(4096), frames: frames{zstd: z, kept: map[string][]byte{}}}, nil
 }
 
 // buffer appends one compressed buffer to the body. It is never stored raw: the frame's
-// checksum would be lost.
-func (e *encoder) buffer(b []byte, zero bool) {
+// checksum would be lost. kept is the frame when it is known, else nil.
+func (e *encoder) buffer(b, kept []byte) {
 	start := len(e.body)
 	if len(b) > 0 {
 		e.body = binary.LittleEndian.AppendUint64(e.body, uint64(len(b)))
-		e.body = e.compress(b, zero)
+		if kept != nil {
+			e.body = append(e.body, kept...)
+		} else {
+			e.body = e.zstd.EncodeAll(b, e.body)
+		}
 	}
 	e.buffers = append(e.buffers, extent{int64(start), int64(len(e.body) - start)})
 	e.body = pad8(e.body)
-}
-
-func (e *encoder) compress(b []byte, zero bool) []byte {
-	if !zero {
-		return e.zstd.EncodeAll(b, e.body)
-	}
-	frame, ok := e.zeroes[len(b)]
-	if !ok {
-		frame = e.zstd.EncodeAll(b, nil)
-		if len(e.zeroes) < maxZeroes {
-			e.zeroes[len(b)] = frame
-		}
-	}
-	return append(e.body, frame...)
 }
 
 func pad8(b []byte) []byte {
@@ -115,23 +100,26 @@ func (e *encoder) start() {
 	e.nodes, e.buffers, e.body = e.nodes[:0], e.buffers[:0], e.body[:0]
 }
 
-// column appends a column and its children, depth first, as the format orders them.
-func (e *encoder) column(c *column) {
+// column appends a column and its children, depth first, as the format orders them. each
+// is the number of its values for every row, when that is the same for all.
+func (e *encoder) column(c *column, each int) {
 	e.nodes = append(e.nodes, node{int64(c.n), int64(c.nulls)})
-	zero := c.nulls == c.n
 	if c.nulls > 0 {
-		e.buffer(c.valid, zero)
+		e.buffer(c.valid, e.frames.repeated(c.valid, 1, c.nulls == c.n))
 	} else {
-		e.buffer(nil, false)
+		e.buffer(nil, nil)
 	}
 	if c.hasOffsets() {
-		e.buffer(c.offsets, zero)
+		step, ok := riseOf(c.offsets)
+		e.buffer(c.offsets, e.frames.rising(c.offsets, step, ok))
+		each *= int(step)
 	}
 	if c.typ != typeList && c.typ != typeStruct {
-		e.buffer(c.data, zero)
+		period := c.slotWidth() * each
+		e.buffer(c.data, e.frames.repeated(c.data, max(period, 1), c.nulls == c.n || repeats(c.data, period)))
 	}
 	for _, k := range c.children {
-		e.column(k)
+		e.column(k, each)
 	}
 }
 
@@ -140,7 +128,7 @@ func (e *encoder) recordBatch(out []byte, columns []*column, rows int, meta []ke
 	e.start()
 	for _, c := range columns {
 		c.settle()
-		e.column(c)
+		e.column(c, 1)
 	}
 	return e.message(out, headerRecord, meta, prev, func() flatbuffers.UOffsetT { return e.recordTable(rows) })
 }
@@ -154,7 +142,7 @@ func (e *encoder) dictionary(out []byte, id int64, labels []string, prev sum) ([
 		*c.rows++
 	}
 	e.start()
-	e.column(&c)
+	e.column(&c, 1)
 	return e.message(out, headerDictionary, nil, prev, func() flatbuffers.UOffsetT {
 		data := e.recordTable(len(labels))
 		e.fb.StartObject(3)

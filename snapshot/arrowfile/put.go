@@ -26,10 +26,12 @@ const (
 
 // step puts one column.
 type step struct {
-	guard       guard
-	guardAt, at uintptr
-	column      *column
-	put         putter
+	// The value is null when the word at wordAt, under the mask, is skip.
+	wordAt, mask, skip uintptr
+
+	at     uintptr
+	column *column
+	put    putter
 }
 
 // program puts one row: one step for each column, groups flattened. A closure for each
@@ -40,7 +42,7 @@ func programOf(specs []spec, columns []*column) program {
 	var p program
 	for i := range specs {
 		s, c := &specs[i], columns[i]
-		p = append(p, step{s.guard, s.guardAt, s.at, c, s.put})
+		p = append(p, stepOf(s, c))
 		switch {
 		case s.shape.typ == typeList:
 			c.elem = programOf(s.fields, c.children)
@@ -52,21 +54,27 @@ func programOf(specs []spec, columns []*column) program {
 	return p
 }
 
+func stepOf(s *spec, c *column) step {
+	const size = unsafe.Sizeof(uintptr(0))
+	st := step{at: s.at, column: c, put: s.put, skip: 1}
+	switch s.guard {
+	case guardByte:
+		// The word around the byte is in the row as well: rows with flags are made of words.
+		st.wordAt, st.skip = s.guardAt&^(size-1), 0
+		*(*byte)(unsafe.Add(unsafe.Pointer(&st.mask), s.guardAt%size)) = 0xff
+	case guardWord:
+		st.wordAt, st.mask, st.skip = s.guardAt, ^uintptr(0), 0
+	}
+	return st
+}
+
 // run puts the row at an address.
 func (p program) run(row unsafe.Pointer) {
 	for i := range p {
 		s := &p[i]
-		switch s.guard {
-		case guardByte:
-			if *(*byte)(unsafe.Add(row, s.guardAt)) == 0 {
-				continue
-			}
-		case guardWord:
-			if *(*uintptr)(unsafe.Add(row, s.guardAt)) == 0 {
-				continue
-			}
+		if *(*uintptr)(unsafe.Add(row, s.wordAt))&s.mask != s.skip {
+			s.put(s.column, unsafe.Add(row, s.at))
 		}
-		s.put(s.column, unsafe.Add(row, s.at))
 	}
 }
 

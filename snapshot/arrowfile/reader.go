@@ -305,8 +305,8 @@ func (f *File) Schema() *decision.Schema { return f.attrs }
 // iterations that are under way stay valid; the garbage collector frees it.
 func (f *File) Close() error { return nil }
 
-// Snapshots yields the rows in order. A row is valid until the next step; its strings
-// stay valid. Named columns restrict what is decoded: all others are left at their zero
+// Snapshots yields the rows in order. A row is valid until the next step, and must be left
+// as it was found; its strings stay valid. Named columns restrict what is decoded: all others are left at their zero
 // values. An error ends the iteration.
 func (f *File) Snapshots(columns ...string) iter.Seq2[*snapshot.Snapshot, error] {
 	return rowsOf(f, KindSnapshot, snapshotFields(f.attrs), columns, func(s *snapshot.Snapshot, row int64) *snapshot.Snapshot {
