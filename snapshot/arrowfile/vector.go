@@ -50,7 +50,6 @@ func (v *vector) ok(i int) bool {
 func (v *vector) u16(i int) uint16  { return binary.LittleEndian.Uint16(v.data[2*i:]) }
 func (v *vector) u32(i int) uint32  { return binary.LittleEndian.Uint32(v.data[4*i:]) }
 func (v *vector) u64(i int) uint64  { return binary.LittleEndian.Uint64(v.data[8*i:]) }
-func (v *vector) f32(i int) float32 { return math.Float32frombits(v.u32(i)) }
 func (v *vector) f64(i int) float64 { return math.Float64frombits(v.u64(i)) }
 func (v *vector) bit(i int) bool    { return v.data[i>>3]&(1<<(i&7)) != 0 }
 
