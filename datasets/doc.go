@@ -12,6 +12,8 @@
 //  3. [AttachLabels] writes the truth that came later and freezes each scenario's
 //     baseline in dataset.yaml; [WriteManifest] writes the rest of that file.
 //  4. [Describe], [List] and [Verify] look at a data set as a whole; findings are data.
+//  5. [Dataset.Export] prints rows with every column as JSON lines or CSV; [Retain] writes
+//     a copy in which old requests are thinned out, with weights that keep estimates right.
 //
 // A run directory holds what a replay gave. [CreateRun] takes outcomes as they come and
 // seals them; [OpenRun] reads them back, and [Run.Rows] pairs them for scoring.

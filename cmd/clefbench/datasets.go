@@ -30,6 +30,7 @@ func (a *app) datasetsCommand() *cobra.Command {
 		a.datasetCommand("verify DATASET...", "Check every digest and every ledger", cobra.MinimumNArgs(1), a.verifyDataset),
 		a.repairCommand(),
 		a.exportCommand(),
+		a.retainCommand(),
 	)
 	return cmd
 }

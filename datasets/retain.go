@@ -1,0 +1,370 @@
+package datasets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/clefbench/clefbench/snapshot"
+	"github.com/clefbench/clefbench/snapshot/arrowfile"
+)
+
+// ErrPolicy reports a retention that would leave data which no weight can repair, or a
+// policy that means nothing.
+var ErrPolicy = errors.New("retention refused")
+
+// minKeepProb is the least keep_prob that scoring takes: a row may stand for 2^24 others.
+const minKeepProb = 1.0 / (1 << 24)
+
+// RetentionPolicy says which requests stay when a data set is thinned out.
+type RetentionPolicy struct {
+	// After is the age from which requests may go; younger ones all stay.
+	After time.Duration `json:"after_ns"`
+	// Keep is the probability in (0,1] with which an ordinary older request stays.
+	Keep float64 `json:"keep"`
+	// LowConfidence makes rows of a confidence below it anomalies; 0 makes none.
+	LowConfidence float64 `json:"low_confidence,omitempty"`
+	// Rare makes rows anomalies whose action has a smaller share of its scenario's weight;
+	// 0 makes none.
+	Rare float64 `json:"rare,omitempty"`
+	// Rules makes rows anomalies that one of these rules decided.
+	Rules []string `json:"rules,omitempty"`
+}
+
+// Check refuses a policy with an error that wraps [ErrPolicy].
+func (p *RetentionPolicy) Check() error {
+	switch {
+	case p.Keep == 0:
+		return fmt.Errorf("%w: with keep 0 no ordinary request is left, and no weight brings back a stratum of which nothing is left: "+
+			"all that is estimated later would be about anomalies only", ErrPolicy)
+	case !(p.Keep > 0 && p.Keep <= 1):
+		return fmt.Errorf("%w: keep %v is not in (0,1]", ErrPolicy, p.Keep)
+	case p.Keep < minKeepProb:
+		return fmt.Errorf("%w: keep %v is below 2^-24, which scoring does not take", ErrPolicy, p.Keep)
+	case p.After < 0:
+		return fmt.Errorf("%w: after %v is negative", ErrPolicy, p.After)
+	case !(p.LowConfidence >= 0 && p.LowConfidence <= 1):
+		return fmt.Errorf("%w: low confidence %v is not in [0,1]", ErrPolicy, p.LowConfidence)
+	case !(p.Rare >= 0 && p.Rare < 1):
+		return fmt.Errorf("%w: rare %v is not in [0,1)", ErrPolicy, p.Rare)
+	case slices.Contains(p.Rules, ""):
+		return fmt.Errorf("%w: a rule without a name", ErrPolicy)
+	}
+	return nil
+}
+
+// RetainOptions configures [Retain].
+type RetainOptions struct {
+	Policy RetentionPolicy
+	// Now is the time that ages are counted from; Ran is when the retention ran.
+	Now, Ran time.Time
+	// Seed draws other requests; the same seed over the same data draws the same ones.
+	Seed uint64
+	// By and Tool say who ran it, with what.
+	By, Tool string
+	// DryRun counts and writes nothing.
+	DryRun bool
+}
+
+// Retain writes a thinned-out copy of the data set in dir to out, which must not exist, and
+// returns what it did. dir is never changed, and out appears when it is complete.
+//
+// Requests stay or go as a whole. One stays for certain when it is younger than the
+// policy says, or when any of its rows is an anomaly; any other with probability Keep.
+// That probability is multiplied into keep_prob, so that weighted estimates over the copy
+// are those over the original, but for the noise. Labels and artefacts come along, and
+// dataset.yaml with the anchors as they are: those are facts of all the data. The file
+// retention.json tells what was done, also by earlier retentions.
+//
+// Errors wrap [ErrPolicy] for what is refused, [ErrEmpty] where nothing would be left,
+// arrowfile.ErrUnsealed where a segment is not sealed, and fs.ErrExist for out.
+func Retain(dir, out string, o RetainOptions) (*Retention, error) {
+	if err := o.Policy.Check(); err != nil {
+		return nil, err
+	}
+	r, err := newRetainer(dir, &o)
+	if err != nil {
+		return nil, err
+	}
+	if o.DryRun {
+		return r.count()
+	}
+	return r.copyTo(filepath.Clean(out))
+}
+
+// retainer is one run of Retain.
+type retainer struct {
+	dir  string
+	d    *Dataset
+	opts *RetainOptions
+	sort sorter
+	log  []entry
+	done *Retention
+}
+
+func newRetainer(dir string, o *RetainOptions) (*retainer, error) {
+	if err := allSealed(dir); err != nil {
+		return nil, err
+	}
+	d, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &retainer{dir: dir, d: d, opts: o, sort: newSorter(o, d.digest)}
+	if r.log, err = readEntries(dir); err != nil {
+		return nil, err
+	}
+	if o.Policy.Rare > 0 {
+		err = r.sort.weigh(d.Snapshots(Filter{}))
+	}
+	return r, err
+}
+
+// allSealed refuses segments that a recorder still writes or left behind: rows that are
+// neither kept nor counted would be lost with the old directory.
+func allSealed(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), arrowfile.Ext+arrowfile.OpenExt) {
+			return fmt.Errorf("%s: %w: its rows would be neither kept nor counted", filepath.Join(dir, e.Name()), arrowfile.ErrUnsealed)
+		}
+	}
+	return nil
+}
+
+// kept yields the rows that stay, with their new keep_prob, and counts all.
+func (r *retainer) kept() iter.Seq2[pair, error] {
+	return func(yield func(pair, error) bool) {
+		count := newTally(r.opts)
+		for request, err := range r.d.requests() {
+			if err != nil {
+				yield(pair{}, err)
+				return
+			}
+			kind, criteria := r.sort.stratum(request)
+			prob := 1.0
+			if kind == StratumOrdinary {
+				prob = r.opts.Policy.Keep
+			}
+			stays := r.sort.draw(request[0].row.RequestID, prob)
+			count.read(kind, criteria, request)
+			if !stays {
+				continue
+			}
+			for _, p := range request {
+				if p.row.KeepProb *= prob; p.row.KeepProb < minKeepProb {
+					yield(pair{}, fmt.Errorf("%w: keep_prob of %v would be %v, below 2^-24, which scoring does not take", ErrPolicy, p.row.ID, p.row.KeepProb))
+					return
+				}
+				if !yield(p, nil) {
+					return
+				}
+			}
+			count.kept(kind, request)
+		}
+		r.done = r.describe(count)
+	}
+}
+
+// describe makes the record of what was done.
+func (r *retainer) describe(count *tally) *Retention {
+	out := &Retention{Ran: r.opts.Ran.UTC(), By: r.opts.By, Tool: r.opts.Tool, Policy: r.opts.Policy, Now: r.opts.Now.UTC(), Seed: r.opts.Seed,
+		Source: RetentionSource{Digest: r.d.digest, Snapshots: r.d.rows()}, Strata: count.list(), Criteria: count.criteria,
+		Warnings: append(slices.Clone(r.d.warnings), count.warnings()...)}
+	for i := range r.d.segments {
+		out.Source.Ledger.Add(r.d.segments[i].meta.Ledger)
+	}
+	return out
+}
+
+// count is a dry run.
+func (r *retainer) count() (*Retention, error) {
+	for _, err := range r.kept() {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r.done, nil
+}
+
+// copyTo builds the new data set in a hidden directory beside its place.
+func (r *retainer) copyTo(out string) (_ *Retention, err error) {
+	if err := r.free(out); err != nil {
+		return nil, err
+	}
+	staging, err := os.MkdirTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(staging))
+		}
+	}()
+	for _, step := range []func(string) error{r.writeRows, r.writeLabels, r.writeFacts, r.writeArtefacts, r.writeLog} {
+		if err := step(staging); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Chmod(staging, 0o755); err != nil { // MkdirTemp makes it private
+		return nil, err
+	}
+	if err := r.free(out); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(staging, out); err != nil {
+		return nil, err
+	}
+	return r.done, syncDir(filepath.Dir(out))
+}
+
+// free refuses a place that is taken, or inside the data set.
+func (r *retainer) free(out string) error {
+	if _, err := os.Lstat(out); err == nil {
+		return fmt.Errorf("%s: %w", out, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir, err := os.Stat(r.dir)
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(out)
+	if err != nil {
+		return err
+	}
+	for up := filepath.Dir(abs); ; up = filepath.Dir(up) {
+		if info, err := os.Stat(up); err == nil && os.SameFile(info, dir) {
+			return fmt.Errorf("%w: %s is inside the data set, which is not changed", ErrPolicy, out)
+		}
+		if up == filepath.Dir(up) {
+			return nil
+		}
+	}
+}
+
+// writeRows writes the segments. The clock stands still, so that the same retention of
+// the same data gives the same bytes.
+func (r *retainer) writeRows(staging string) error {
+	features, err := r.featureSets()
+	if err != nil {
+		return err
+	}
+	now := r.opts.Now
+	w, err := arrowfile.Create(staging, arrowfile.Options{Host: "retained", Boot: fmt.Sprintf("%012x%s", max(now.UnixMilli(), 0), r.d.digest[:8]),
+		Schema: r.d.schema, FeatureSets: features, Now: func() time.Time { return now }})
+	if err != nil {
+		return err
+	}
+	total := snapshot.Ledger{Offered: uint64(r.d.rows())}
+	for p, err := range r.kept() {
+		if err == nil {
+			err = w.Append(p.row)
+		}
+		if err != nil {
+			return errors.Join(err, w.Close(snapshot.Ledger{}, snapshot.Ledger{}))
+		}
+		total.Written++
+	}
+	total.SampledOut = total.Offered - total.Written
+	if err := w.Close(snapshot.Ledger{Offered: total.SampledOut, SampledOut: total.SampledOut}, total); err != nil {
+		return err
+	}
+	if total.Written == 0 {
+		return fmt.Errorf("%w: no request of %s would be left", ErrEmpty, r.dir)
+	}
+	return nil
+}
+
+// featureSets joins what the segments say of their features.
+func (r *retainer) featureSets() (map[string][]string, error) {
+	all := map[string][]string{}
+	for i := range r.d.segments {
+		for name, features := range r.d.segments[i].meta.FeatureSets {
+			if old, ok := all[name]; ok && !slices.Equal(old, features) {
+				return nil, fmt.Errorf("%s: feature set %q has other features than in earlier segments", r.d.segments[i].path, name)
+			}
+			all[name] = features
+		}
+	}
+	return all, nil
+}
+
+// writeLabels goes through the rows that stay once more, beside the new segments.
+func (r *retainer) writeLabels(staging string) error {
+	if !slices.ContainsFunc(r.d.segments, func(s segment) bool { return s.labelled > 0 }) {
+		return nil
+	}
+	next, stop := iter.Pull2(r.kept())
+	defer stop()
+	var failed error
+	_, err := AttachLabels(staging, func(s *snapshot.Snapshot) *snapshot.Label {
+		p, err, ok := next()
+		switch {
+		case failed != nil || err != nil:
+			failed = errors.Join(failed, err)
+			return nil
+		case !ok || p.row.ID != s.ID:
+			failed = fmt.Errorf("%s row %d: %v stands where another row was copied", s.Ref.Segment, s.Ref.Row, s.ID)
+			return nil
+		}
+		return p.label
+	})
+	return errors.Join(err, failed)
+}
+
+// writeFacts copies dataset.yaml with its anchors. It lists no label files: those that
+// the anchors rest on stay behind, and retention.json lists the new ones.
+func (r *retainer) writeFacts(staging string) error {
+	fresh, _, err := readManifest(staging)
+	if err != nil {
+		return err
+	}
+	r.done.Labels = maps.Clone(fresh.Labels)
+	m, data, err := readManifest(r.dir)
+	if err != nil || data == nil {
+		return err
+	}
+	m.Labels = nil
+	return WriteManifest(staging, m)
+}
+
+func (r *retainer) writeArtefacts(staging string) error {
+	dir := filepath.Join(r.dir, ArtefactDir)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || e.Name()[0] == '.' {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		data, err := readBounded(path, maxArtefact)
+		if err != nil {
+			return err
+		}
+		if sum, err := fileDigest(path); err != nil || sum != e.Name() {
+			return errors.Join(err, fmt.Errorf("%s: %w: its content has another SHA-256", path, arrowfile.ErrCorrupt))
+		}
+		if err := StoreArtefact(staging, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *retainer) writeLog(staging string) error { return writeEntries(staging, r.log, r.done) }
