@@ -233,7 +233,7 @@ func TestLoweredAllocatesNothing(t *testing.T) {
 		p := compileText(t, scope, text)
 		row := bind(t, scope, schema, map[string]any{"env.country": "CN", "path": "/api/v1", "score": 0.5, "count": 3, "flag": true, "headers.user-agent": "x", "metrics.rate": 0.1})
 		p.Eval(row)
-		if n := testing.AllocsPerRun(100, func() { p.Eval(row) }); n != 0 || !p.Lowered() {
+		if n := testing.AllocsPerRun(100, func() { p.Eval(row) }); n != 0 && !raceEnabled || !p.Lowered() {
 			t.Errorf("%s: %v allocations, lowered %v", text, n, p.Lowered())
 		}
 	}
