@@ -361,6 +361,9 @@ func TestPairsWithFewDiscordantDecisions(t *testing.T) {
 
 // Over random runs of every sort, no verdict contradicts its p-value or its interval.
 func TestVerdictAndPNeverContradict(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two dozen scorecards")
+	}
 	verdicts := map[string]int{}
 	for seed := range uint64(12) {
 		for _, requests := range []int{60, 250} {
