@@ -192,50 +192,58 @@ func (v *Verification) labels(s *segment, tasks map[string]scoring.Task, all map
 	return true
 }
 
-// listed compares the label files with those that dataset.yaml lists, and reports whether
-// they are the same. A file that is gone with its segment (retention) is a note.
+// listed compares the label files with those that dataset.yaml lists, or the record of
+// the last retention where it lists none, and reports whether dataset.yaml lists them
+// all: only then are its anchors facts of these labels. A file that is gone with its
+// segment is a note.
 func (v *Verification) listed(dir string, m *Manifest, entries []os.DirEntry) bool {
-	here := map[string]bool{}
-	for _, e := range entries {
-		here[strings.TrimSuffix(e.Name(), arrowfile.OpenExt)] = true
+	labels, by := m.Labels, ManifestName
+	if len(labels) == 0 {
+		if done, err := ReadRetentions(dir); err != nil {
+			v.add(filepath.Join(dir, RetentionName), err)
+		} else if len(done) > 0 {
+			labels, by = done[len(done)-1].Labels, RetentionName
+		}
 	}
-	if len(m.Labels) == 0 {
+	if len(labels) == 0 {
 		if v.Labels > 0 {
 			v.note(filepath.Join(dir, ManifestName), "it lists no label files, so that nobody can tell whether these are they: attach the labels again")
 		}
 		return false
 	}
-	same := v.unlisted(dir, m, here)
-	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
+	return v.compareLabels(dir, labels, by, entries) && by == ManifestName
+}
+
+// compareLabels holds the label files of a directory against a list of digests.
+func (v *Verification) compareLabels(dir string, labels map[string]string, by string, entries []os.DirEntry) bool {
+	here := map[string]bool{}
+	same := true
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), arrowfile.OpenExt)
+		here[name] = true
+		if _, ok := labels[name]; !ok && strings.HasSuffix(name, labelExt) && name[0] != '.' {
+			v.fault(filepath.Join(dir, name), "%s does not list these labels", by)
+			same = false
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		path := filepath.Join(dir, name)
 		sum, err := fileDigest(path)
 		switch {
-		case err == nil && sum == m.Labels[name]:
+		case err == nil && sum == labels[name]:
 			continue
 		case err == nil:
-			v.fault(path, "its content has the SHA-256 %s, %s says %s", sum, ManifestName, m.Labels[name])
+			v.fault(path, "its content has the SHA-256 %s, %s says %s", sum, by, labels[name])
 		case !errors.Is(err, fs.ErrNotExist):
 			v.add(path, err)
 		case here[strings.TrimSuffix(name, labelExt)+arrowfile.Ext]:
-			v.fault(path, "%s lists these labels, and they are not there", ManifestName)
+			v.fault(path, "%s lists these labels, and they are not there", by)
 		default:
 			v.note(path, "gone with its segment: the anchors in %s rest on it too and are not checked", ManifestName)
 		}
 		same = false
 	}
 	return same
-}
-
-// unlisted reports label files that dataset.yaml does not list; true when there are none.
-func (v *Verification) unlisted(dir string, m *Manifest, here map[string]bool) bool {
-	none := true
-	for _, name := range slices.Sorted(maps.Keys(here)) {
-		if _, ok := m.Labels[name]; !ok && strings.HasSuffix(name, labelExt) && name[0] != '.' {
-			v.fault(filepath.Join(dir, name), "%s does not list these labels", ManifestName)
-			none = false
-		}
-	}
-	return none
 }
 
 // anchorTolerance is how far a frozen anchor may lie from that of the labels.
