@@ -42,10 +42,17 @@ func (d *Dataset) Artefact(digest [32]byte) ([]byte, error) {
 			err = rerr
 			continue
 		}
-		if sha256.Sum256(data) == digest {
+		if err = checkArtefact(path, data); err == nil {
 			return data, nil
 		}
-		err = fmt.Errorf("%s: %w: its content has another SHA-256", path, arrowfile.ErrCorrupt)
 	}
 	return nil, err
+}
+
+// checkArtefact holds the content of an artefact to its name.
+func checkArtefact(path string, data []byte) error {
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != filepath.Base(path) {
+		return fmt.Errorf("%s: %w: its content has another SHA-256", path, arrowfile.ErrCorrupt)
+	}
+	return nil
 }

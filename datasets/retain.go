@@ -357,8 +357,8 @@ func (r *retainer) writeArtefacts(staging string) error {
 		if err != nil {
 			return err
 		}
-		if sum, err := fileDigest(path); err != nil || sum != e.Name() {
-			return errors.Join(err, fmt.Errorf("%s: %w: its content has another SHA-256", path, arrowfile.ErrCorrupt))
+		if err := checkArtefact(path, data); err != nil {
+			return err
 		}
 		if err := StoreArtefact(staging, data); err != nil {
 			return err

@@ -24,19 +24,14 @@ func CompileMatrix(name string, data []byte) ([]byte, error) {
 	return cfb, nil
 }
 
-// Check is [CheckWith] without a data set.
-func Check(name string, data []byte) document.Problems {
-	return CheckWith(name, data, nil)
-}
-
-// CheckWith returns all findings of a matrix file, warnings included, ordered by
+// Check returns all findings of a matrix file, warnings included, ordered by
 // position. Warnings are gaps between ranges, values that no attribute can give, and
 // actions that no cell names. Schema holds the attributes of the data set at hand and may
 // be nil; an attribute that it does not record is a warning.
 //
 // It is stricter than [CompileMatrix], which knows no data set: a dimension must read a
 // built-in name or one that the data set records, and ranges a number.
-func CheckWith(name string, data []byte, schema *decision.Schema) document.Problems {
+func Check(name string, data []byte, schema *decision.Schema) document.Problems {
 	_, f := compile(name, data, attribute.NewClosedScope(schema))
 	f.Problems.Sort()
 	return f.Problems

@@ -48,7 +48,7 @@ func TestGoldenBytes(t *testing.T) {
 	if again := compileEdge(t); !bytes.Equal(got, again) {
 		t.Error("compiling twice gives different bytes")
 	}
-	if ps := Check("edge.json", readFile(t, "testdata/edge.json")); len(ps) != 0 {
+	if ps := Check("edge.json", readFile(t, "testdata/edge.json"), nil); len(ps) != 0 {
 		t.Errorf("findings in a sound file: %v", ps)
 	}
 }
@@ -151,7 +151,7 @@ func TestCheckWarns(t *testing.T) {
 		`m.json:2:47: "missing" is taken as the text "missing"`,
 		`m.json:3:37: no cell names the action 2 (idle)`,
 	}
-	ps := Check("m.json", []byte(in))
+	ps := Check("m.json", []byte(in), nil)
 	if len(ps) != len(want) || ps.Errors() != 0 {
 		t.Fatalf("findings: %v", ps)
 	}
@@ -192,7 +192,7 @@ func TestCheckKnowsAttributes(t *testing.T) {
 		if _, err := CompileMatrix("m.json", in); err != nil {
 			t.Errorf("%s: compile says %v", tc.from, err)
 		}
-		for i, ps := range []document.Problems{Check("m.json", in), CheckWith("m.json", in, schema)} {
+		for i, ps := range []document.Problems{Check("m.json", in, nil), Check("m.json", in, schema)} {
 			got := ""
 			for _, p := range ps {
 				got += p.Error() + " (" + p.Hint + ")"
@@ -202,7 +202,7 @@ func TestCheckKnowsAttributes(t *testing.T) {
 			}
 		}
 	}
-	ps := Check("m.json", []byte(dims(`{"name": "pth", "values": ["a"]}`, "[1]")))
+	ps := Check("m.json", []byte(dims(`{"name": "pth", "values": ["a"]}`, "[1]")), nil)
 	if got := ps.Error(); got != `m.json:1:26: unknown attribute "pth"` {
 		t.Errorf("a name without from: %s", got)
 	}

@@ -150,7 +150,7 @@ func checkFile(name string, data []byte, schema *decision.Schema) (kind string, 
 	case "strategy":
 		return kind, strategy.Check(name, data, schema)
 	case "matrix":
-		return kind, flash.CheckWith(name, data, schema)
+		return kind, flash.Check(name, data, schema)
 	case "model":
 		return kind, model.Check(name, data, schema)
 	}

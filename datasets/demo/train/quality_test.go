@@ -50,7 +50,7 @@ func open(t *testing.T, scenario string, schema *decision.Schema) map[string]dec
 		"incumbent.yaml": len(rules.Check("incumbent.yaml", read("incumbent.yaml"), schema)),
 		"rules.yaml":     len(rules.Check("rules.yaml", read("rules.yaml"), schema)),
 		"strategy.yaml":  len(strategy.Check("strategy.yaml", read("strategy.yaml"), schema)),
-		"matrix.json":    len(flash.Check("matrix.json", read("matrix.json"))),
+		"matrix.json":    len(flash.Check("matrix.json", read("matrix.json"), nil)),
 	} {
 		if findings > 0 {
 			t.Errorf("%s/%s: the validator has %d findings", scenario, name, findings)
