@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/clefbench/clefbench/internal/secret"
 )
 
 // ErrSpec reports a specification that is malformed, or a kind that does not exist.
@@ -147,12 +149,9 @@ func validOption(s string) bool {
 	return validKind(strings.ReplaceAll(s, "_", "-"))
 }
 
+// secretOption holds for names of credentials; key_env names a variable, not a key.
 func secretOption(key string) bool {
-	switch strings.ReplaceAll(key, "-", "_") {
-	case "key", "api_key", "apikey", "token", "access_token", "secret", "password", "authorization", "bearer":
-		return true
-	}
-	return false
+	return !strings.HasSuffix(key, "_env") && secret.Parameter(key)
 }
 
 // validVariable accepts what is customary for a variable's name. Upper case is asked

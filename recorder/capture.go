@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/secret"
 )
 
 // Redaction says what happens to an attribute before it is written.
@@ -185,7 +186,7 @@ func compileField(cf CaptureField) (field, error) {
 	orDefault(&cf.Redact, Keep)
 	f := field{CaptureField: cf, note: cf.Name + ":" + string(cf.Redact)}
 	f.typeNote, f.belowNote = cf.Name+":type-error", cf.Name+":below-first-bucket"
-	if secret(cf.Name) {
+	if secret.Attribute(cf.Name) {
 		return f, errors.New("it holds credentials and may not be captured, whatever the redaction")
 	}
 	f.origin, f.key = originOf(cf.Name)

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/secret"
 )
 
 // mac is a keyed hash that is used by one goroutine and reused; nil without a key.
@@ -171,7 +172,7 @@ func (c *deniedCache) of(s *decision.Schema) *deniedIn {
 	d := &deniedIn{schema: s}
 	for i, f := range s.Fields() {
 		switch {
-		case secret(f.Name):
+		case secret.Attribute(f.Name):
 			d.at, d.notes = append(d.at, i), append(d.notes, f.Name+":"+string(Drop))
 		case urlHeader(f.Name):
 			d.urls, d.urlNotes = append(d.urls, i), append(d.urlNotes, f.Name+":query")

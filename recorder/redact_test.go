@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/secret"
 )
 
 // sum is the keyed hash, by the standard library alone.
@@ -154,7 +155,7 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("no sink: %v", err)
 	}
 	for _, name := range []string{"headers.user-agent", "path", "metrics.token_count", "state.has_cookies", "headers.accept", "query.page"} {
-		if secret(name) {
+		if secret.Attribute(name) {
 			t.Errorf("%s is refused", name)
 		}
 	}

@@ -3,6 +3,8 @@ package recorder
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/clefbench/clefbench/internal/secret"
 )
 
 const (
@@ -289,17 +291,17 @@ func pairAt(s string, i int) pair {
 	const longest = 128
 	end := len(strings.TrimRight(strings.TrimRight(strings.TrimRight(s[:i], " \t"), "\"'`"), "\\"))
 	start := nameStart(s, end, end-longest)
-	p := pair{words: words(s[start:end]), inForm: start > 0 && (s[start-1] == '&' || s[start-1] == '?')}
+	p := pair{words: secret.Words(s[start:end]), inForm: start > 0 && (s[start-1] == '&' || s[start-1] == '?')}
 	if len(p.words) == 0 {
 		return p
 	}
-	p.secret = secret("query." + s[start:end])
+	p.secret = secret.Parameter(s[start:end])
 	switch last := p.words[len(p.words)-1]; {
 	case last != "key" && last != "id", start == 0, s[start-1] != ' ':
 	case !p.secret || len(p.words) == 1:
 		// "api key: x", "session id: x"
-		if before := nameStart(s, start-1, start-longest); secret("query." + s[before:end]) {
-			p.words, p.secret = words(s[before:end]), true
+		if before := nameStart(s, start-1, start-longest); secret.Parameter(s[before:end]) {
+			p.words, p.secret = secret.Words(s[before:end]), true
 		}
 	}
 	return p

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/attribute"
+	"github.com/clefbench/clefbench/internal/secret"
 )
 
 // segment is literal text, or a reference to an attribute when attr is set.
@@ -56,11 +57,11 @@ func templateAttr(name string, scope *Scope) (Attr, error) {
 		return Attr{}, fmt.Errorf("%q is not the name of an attribute", name)
 	}
 	canonical, _, ok := scope.Lookup(name)
-	if ok && secret(canonical) {
-		return Attr{}, fmt.Errorf("%s holds a credential and cannot be copied into an answer", canonical)
-	}
 	if ok && !scope.Declared(canonical) && !readable(canonical) {
 		return Attr{}, fmt.Errorf("a template cannot read %s", canonical)
+	}
+	if ok && secret.Attribute(canonical) {
+		return Attr{}, fmt.Errorf("%s holds a credential and cannot be copied into an answer", canonical)
 	}
 	return scope.Use(name)
 }
@@ -72,15 +73,6 @@ func nameRune(r rune) bool {
 func readable(name string) bool {
 	root, _, _ := strings.Cut(name, ".")
 	return root == "headers" || root != "method" && !attribute.OpenRoot(root)
-}
-
-// secret reports the headers that carry credentials.
-func secret(name string) bool {
-	switch name {
-	case "headers.authorization", "headers.proxy-authorization", "headers.cookie", "headers.set-cookie", "headers.x-api-key":
-		return true
-	}
-	return false
 }
 
 // value returns what a reference renders as; false when the attribute is absent or NaN,
