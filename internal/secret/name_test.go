@@ -40,4 +40,3 @@ func TestAttribute(t *testing.T) {
 		}
 	}
 }
-
