@@ -266,7 +266,6 @@ func (r *retainer) writeRows(staging string) error {
 	if err != nil {
 		return err
 	}
-	total := snapshot.Ledger{Offered: uint64(r.d.rows())}
 	for p, err := range r.kept() {
 		if err == nil {
 			err = w.Append(p.row)
@@ -274,10 +273,9 @@ func (r *retainer) writeRows(staging string) error {
 		if err != nil {
 			return errors.Join(err, w.Close(snapshot.Ledger{}, snapshot.Ledger{}))
 		}
-		total.Written++
 	}
-	total.SampledOut = total.Offered - total.Written
-	if err := w.Close(snapshot.Ledger{Offered: total.SampledOut, SampledOut: total.SampledOut}, total); err != nil {
+	lost, total := r.done.ledgers()
+	if err := w.Close(lost, total); err != nil {
 		return err
 	}
 	if total.Written == 0 {

@@ -260,8 +260,13 @@ func TestRetainKeepsWholeRequests(t *testing.T) {
 			t.Errorf("counted %+v, there are %v", s, counts)
 		}
 	}
-	if v, err := Verify(out); err != nil || v.Err() != nil {
-		t.Errorf("not verified: %v %v", err, v.Err())
+	v, err := Verify(out)
+	if err != nil || v.Err() != nil {
+		t.Fatalf("not verified: %v %v", err, v.Err())
+	}
+	rows, gone := v.Ledger, int64(len(old)-len(kept))
+	if rows.Requests == nil || !reflect.DeepEqual(*rows.Requests, snapshot.Counts{Offered: uint64(len(old)), Written: uint64(len(kept)), SampledOut: uint64(gone)}) {
+		t.Errorf("%d of %d requests stayed, the ledger says %+v", len(kept), len(old), rows.Requests)
 	}
 }
 
@@ -331,7 +336,11 @@ func TestRetainTwiceMultipliesAndRemembers(t *testing.T) {
 	for _, s := range opened(t, two).segments {
 		total.Add(s.meta.Ledger)
 	}
-	if want := (snapshot.Ledger{Offered: uint64(read), Written: uint64(kept), SampledOut: uint64(read - kept)}); !reflect.DeepEqual(total, want) || total.Check() != nil {
+	want := snapshot.Ledger{Offered: uint64(read), Written: uint64(kept), SampledOut: uint64(read - kept), Requests: &snapshot.Counts{}}
+	for _, s := range second.Strata {
+		want.Requests.Offered, want.Requests.Written = want.Requests.Offered+uint64(s.RequestsRead), want.Requests.Written+uint64(s.RequestsKept)
+	}
+	if want.Requests.SampledOut = want.Requests.Offered - want.Requests.Written; !reflect.DeepEqual(total, want) || total.Check() != nil {
 		t.Errorf("ledger %+v, want %+v", total, want)
 	}
 }

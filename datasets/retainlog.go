@@ -59,6 +59,20 @@ func (r *Retention) Rows() (read, kept int64) {
 	return read, kept
 }
 
+// ledgers accounts for a retention, in rows and requests: what it left out, and all.
+func (r *Retention) ledgers() (lost, total snapshot.Ledger) {
+	var q snapshot.Counts
+	for _, s := range r.Strata {
+		total.Offered, total.Written = total.Offered+uint64(s.RowsRead), total.Written+uint64(s.RowsKept)
+		q.Offered, q.Written = q.Offered+uint64(s.RequestsRead), q.Written+uint64(s.RequestsKept)
+	}
+	total.SampledOut, q.SampledOut = total.Offered-total.Written, q.Offered-q.Written
+	total.Requests = &q
+	lost = snapshot.Ledger{Offered: total.SampledOut, SampledOut: total.SampledOut,
+		Requests: &snapshot.Counts{Offered: q.SampledOut, SampledOut: q.SampledOut}}
+	return lost, total
+}
+
 // entry is a retention as it stands in the file: what a newer program of the same version
 // added is carried on.
 type entry = json.RawMessage

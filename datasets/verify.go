@@ -315,13 +315,28 @@ func (v *Verification) boot(segments []segment) {
 // firstSequence is the sequence number of a recorder's first segment.
 const firstSequence = 1
 
-func sameLedger(a, b snapshot.Ledger) bool { return ledgerText(a) == ledgerText(b) }
+// sameLedger compares the rows, and the requests where both sides count them.
+func sameLedger(a, b snapshot.Ledger) bool {
+	if a.Requests == nil || b.Requests == nil {
+		a.Requests, b.Requests = nil, nil
+	}
+	return ledgerText(a) == ledgerText(b)
+}
 
-// ledgerText prints a ledger with its reasons in order, and without those that count 0.
+// ledgerText prints a ledger, its requests last.
 func ledgerText(l snapshot.Ledger) string {
-	s := fmt.Sprintf("offered %d, written %d, sampled out %d", l.Offered, l.Written, l.SampledOut)
+	s := countsText(snapshot.Counts{Offered: l.Offered, Written: l.Written, SampledOut: l.SampledOut, Dropped: l.Dropped})
+	if l.Requests != nil {
+		s += "; in requests " + countsText(*l.Requests)
+	}
+	return s
+}
+
+// countsText prints counts with their reasons in order, and without those that count 0.
+func countsText(c snapshot.Counts) string {
+	s := fmt.Sprintf("offered %d, written %d, sampled out %d", c.Offered, c.Written, c.SampledOut)
 	var reasons []string
-	for r, n := range l.Dropped {
+	for r, n := range c.Dropped {
 		if n > 0 {
 			reasons = append(reasons, fmt.Sprintf("dropped %d (%s)", n, r))
 		}

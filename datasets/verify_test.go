@@ -319,3 +319,33 @@ func TestVerifyTotalLedger(t *testing.T) {
 		t.Errorf("%+v", v.Findings)
 	}
 }
+
+// So must its count of requests, where there is one.
+func TestVerifyTotalRequests(t *testing.T) {
+	for requests, ok := range map[uint64]bool{0: true, 2: true, 1: false} {
+		dir := t.TempDir()
+		w, err := arrowfile.Create(dir, arrowfile.Options{Host: "host", Boot: "boot1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := snapshot.Ledger{Offered: 4, Written: 4}
+		if requests > 0 {
+			total.Requests = &snapshot.Counts{Offered: requests, Written: requests}
+		}
+		for n := range 4 { // of two requests
+			if err := w.Append(row(n, nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(snapshot.Ledger{}, total); err != nil {
+			t.Fatal(err)
+		}
+		v := verified(t, dir)
+		if v.Ledger.Requests == nil || v.Ledger.Requests.Written != 2 {
+			t.Errorf("sum %+v", v.Ledger.Requests)
+		}
+		if ok != (v.Err() == nil) || !ok && !strings.Contains(v.Findings[0].Text, "in requests offered 1, written 1, sampled out 0") {
+			t.Errorf("%d requests: %+v", requests, v.Findings)
+		}
+	}
+}

@@ -55,8 +55,12 @@ func filled(card *scoring.Scorecard) *scoring.Scorecard {
 		c.Ties[i] = append([]string{}, c.Ties[i]...)
 	}
 	c.Warnings = append([]scoring.Warning{}, c.Warnings...)
+	c.Dataset.Ledger = c.Dataset.Ledger.Clone()
 	if c.Dataset.Ledger.Dropped == nil {
 		c.Dataset.Ledger.Dropped = map[string]uint64{}
+	}
+	if q := c.Dataset.Ledger.Requests; q != nil && q.Dropped == nil {
+		q.Dropped = map[string]uint64{}
 	}
 	return &c
 }

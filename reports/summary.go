@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/clefbench/clefbench/scoring"
+	"github.com/clefbench/clefbench/snapshot"
 )
 
 // recordedKind is the kind of the lane that repeats what production chose.
@@ -285,15 +286,9 @@ func towards(p scoring.Pair, from, to string) (scoring.Pair, bool) {
 // facts is the colophon: what was scored, with which formulas and profile.
 func (b *builder) facts(o Options) []fact {
 	c := b.card
-	l := c.Dataset.Ledger
-	ledger := fmt.Sprintf("offered %s = written %s + sampled out %s + dropped %s",
-		count(l.Offered), count(l.Written), count(l.SampledOut), count(l.DroppedTotal()))
-	if l.DroppedTotal() > 0 {
-		ledger += " (" + counted(l.Dropped) + ")"
-	}
 	out := []fact{
 		{"data set", fmt.Sprintf("%s, %s, digest %s", plural(c.Dataset.Snapshots, "snapshot"), plural(c.Dataset.Requests, "request"), dash(c.Dataset.Digest))},
-		{"ledger", ledger},
+		{"ledger", ledgerLine(c.Dataset.Ledger)},
 	}
 	if c.Profile != nil {
 		out = append(out, fact{"profile", profileLine(c.Profile)})
@@ -307,6 +302,24 @@ func (b *builder) facts(o Options) []fact {
 		out = append(out, fact{"generated", o.Generated.UTC().Format(time.RFC3339)})
 	}
 	return out
+}
+
+// ledgerLine accounts for the rows, then for the requests where they were counted.
+func ledgerLine(l snapshot.Ledger) string {
+	line := countsLine(snapshot.Counts{Offered: l.Offered, Written: l.Written, SampledOut: l.SampledOut, Dropped: l.Dropped})
+	if l.Requests != nil {
+		line += "; in requests: " + countsLine(*l.Requests)
+	}
+	return line
+}
+
+func countsLine(c snapshot.Counts) string {
+	line := fmt.Sprintf("offered %s = written %s + sampled out %s + dropped %s",
+		count(c.Offered), count(c.Written), count(c.SampledOut), count(c.DroppedTotal()))
+	if c.DroppedTotal() > 0 {
+		line += " (" + counted(c.Dropped) + ")"
+	}
+	return line
 }
 
 func profileLine(p *scoring.Profile) string {

@@ -199,3 +199,16 @@ func TestRealScorecard(t *testing.T) {
 		}
 	}
 }
+
+// The ledger of requests stands beside that of rows when there is one.
+func TestLedgerLine(t *testing.T) {
+	l := snapshot.Ledger{Offered: 4211, Written: 4194, SampledOut: 5, Dropped: map[string]uint64{"closed": 12}}
+	rows := "offered 4,211 = written 4,194 + sampled out 5 + dropped 12 (closed 12)"
+	if got := ledgerLine(l); got != rows {
+		t.Errorf("got %q", got)
+	}
+	l.Requests = &snapshot.Counts{Offered: 2000, Written: 1998, SampledOut: 2}
+	if got, want := ledgerLine(l), rows+"; in requests: offered 2,000 = written 1,998 + sampled out 2 + dropped 0"; got != want {
+		t.Errorf("got %q", got)
+	}
+}

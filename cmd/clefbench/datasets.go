@@ -119,6 +119,9 @@ func (a *app) describe(info *datasets.Info) error {
 	fmt.Fprintf(&b, "time        %s to %s\n", info.From.Format(time.RFC3339), info.To.Format(time.RFC3339))
 	fmt.Fprintf(&b, "ledger      offered %d = written %d + sampled out %d + dropped %d\n",
 		info.Ledger.Offered, info.Ledger.Written, info.Ledger.SampledOut, info.Ledger.DroppedTotal())
+	if q := info.Ledger.Requests; q != nil {
+		fmt.Fprintf(&b, "requests    offered %d = written %d + sampled out %d + dropped %d\n", q.Offered, q.Written, q.SampledOut, q.DroppedTotal())
+	}
 	fmt.Fprintf(&b, "digest      %s\n", info.Digest)
 	for _, s := range info.Scenarios {
 		fmt.Fprintf(&b, "scenario    %s: %d snapshots, %d labelled, actions %s\n", s.Name, s.Snapshots, s.Labelled, countsOf(s.Actions))

@@ -56,13 +56,13 @@ func (b *rowBatch[R]) clear() {
 	b.bytes, b.info = 0, segmentInfo{}
 }
 
-// pending is what the batch adds to its segment.
-func (b *rowBatch[R]) pending(lost snapshot.Ledger) segmentInfo {
+// pending is what the batch adds to its segment; requests is nil for rows that are not
+// counted by requests.
+func (b *rowBatch[R]) pending(lost snapshot.Ledger, requests *snapshot.Counts) segmentInfo {
 	info := b.info
 	info.Rows = int64(b.n)
-	info.Ledger = lost.Clone()
-	info.Ledger.Offered += uint64(b.n)
-	info.Ledger.Written += uint64(b.n)
+	info.Ledger = snapshot.Ledger{Offered: uint64(b.n), Written: uint64(b.n), Requests: requests}
+	info.Ledger.Add(lost)
 	return info
 }
 

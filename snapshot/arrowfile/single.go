@@ -57,7 +57,7 @@ func (s *single[R]) append(r *R, size int) error {
 
 func (s *single[R]) flush() error {
 	if s.err == nil && s.batch.n > 0 {
-		if s.err = s.seg.write(&s.batch.columnSet, s.batch.pending(snapshot.Ledger{})); s.err == nil {
+		if s.err = s.seg.write(&s.batch.columnSet, s.batch.pending(snapshot.Ledger{}, nil)); s.err == nil {
 			s.batch.clear()
 			s.err = s.seg.syncIfDue(s.opts.Now())
 		}

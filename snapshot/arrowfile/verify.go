@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/snapshot"
 )
 
@@ -18,6 +19,9 @@ type Report struct {
 	// Rows were decoded, in Batches.
 	Rows    int64
 	Batches int
+	// Requests is how many requests the rows belong to; the first may have begun in the
+	// segment before. Zero where rows are not snapshots.
+	Requests int64
 	// Findings says in words what does not hold, at most maxFindings of it; Failed counts
 	// all.
 	Findings []string
@@ -74,6 +78,8 @@ type verifier struct {
 	f    *File
 	errs []error
 	seen segmentInfo
+	// request is that of the row before.
+	request decision.ID
 }
 
 func (v *verifier) fail(err error) {
@@ -89,6 +95,10 @@ func (v *verifier) rows() {
 		verifyRows(v, v.f.Snapshots(), func(s *snapshot.Snapshot) error {
 			v.seen.seen(s.Time.UnixNano())
 			v.seen.strategy(s.Artefact.StrategyVersion)
+			if s.RequestID != v.request {
+				v.request = s.RequestID
+				v.Requests++
+			}
 			return s.Validate()
 		})
 		v.contents()
@@ -135,6 +145,12 @@ func (v *verifier) ledger() {
 	}
 	if m.Ledger.Written != uint64(m.Rows) || m.Rows != v.Rows {
 		v.fail(fmt.Errorf("%w: %d rows, the file says %d and its ledger %d written", snapshot.ErrLedger, v.Rows, m.Rows, m.Ledger.Written))
+	}
+	if q := m.Ledger.Requests; q != nil && m.Kind == KindSnapshot {
+		// The first request may count where it began.
+		if n := uint64(v.Requests); q.Written != n && q.Written+1 != n {
+			v.fail(fmt.Errorf("%w: rows of %d requests, the file's ledger says %d written", snapshot.ErrLedger, n, q.Written))
+		}
 	}
 	if m.Total != nil {
 		if err := m.Total.Check(); err != nil {

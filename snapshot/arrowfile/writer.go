@@ -39,8 +39,11 @@ type Writer struct {
 	seg   *segment
 	seq   int
 	// lost are the losses that no batch or footer holds yet.
-	lost      snapshot.Ledger
-	lossTime  time.Time
+	lost     snapshot.Ledger
+	lossTime time.Time
+	// request is that of the last row, and requests counts those that begin in the batch.
+	request   decision.ID
+	requests  uint64
 	written   uint64
 	forced    map[string]uint64
 	strategy  string
@@ -113,6 +116,10 @@ func (w *Writer) Append(s *snapshot.Snapshot) error {
 		}
 	}
 	w.batch.add(s, size)
+	if s.RequestID != w.request { // rows of a request stand together
+		w.request = s.RequestID
+		w.requests++
+	}
 	w.batch.info.seen(s.Time.UnixNano())
 	if v := s.Artefact.StrategyVersion; v != w.strategy || w.batch.n == 1 {
 		w.batch.info.strategy(v)
@@ -169,10 +176,12 @@ func (w *Writer) tryPending(now time.Time) error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	if err := w.seg.write(&w.batch.columnSet, w.batch.pending(w.lost)); err != nil {
+	began := &snapshot.Counts{Offered: w.requests, Written: w.requests}
+	if err := w.seg.write(&w.batch.columnSet, w.batch.pending(w.lost, began)); err != nil {
 		return w.giveUp(err)
 	}
 	w.written += uint64(w.batch.n)
+	w.requests = 0
 	w.lost, w.lossTime = snapshot.Ledger{}, now
 	w.batch.clear()
 	return w.giveUp(w.seg.syncIfDue(now))
@@ -249,7 +258,8 @@ func (w *Writer) seal(total *snapshot.Ledger) error {
 
 // Flush writes all pending rows. When it returns nil, every row that was appended before
 // is acknowledged: written, and under [SyncBatch] synced. lost counts what the caller
-// sampled out or dropped since the last Flush; it is taken over even when Flush fails.
+// sampled out or dropped since the last Flush; it is taken over even when Flush fails. Where
+// it counts rows and no requests, the segment's ledger counts no requests either.
 func (w *Writer) Flush(lost snapshot.Ledger) error {
 	if w.closed {
 		return ErrClosed
@@ -270,13 +280,13 @@ func (w *Writer) Flush(lost snapshot.Ledger) error {
 	return nil
 }
 
-// takeLost refuses losses that do not close, or that count written rows: the writer counts
-// those itself.
+// takeLost refuses losses that do not close, or that count written rows or requests: the
+// writer counts those itself.
 func (w *Writer) takeLost(lost snapshot.Ledger) error {
 	if err := lost.Check(); err != nil {
 		return fmt.Errorf("losses: %w", err)
 	}
-	if lost.Written > 0 {
+	if lost.Written > 0 || (lost.Requests != nil && lost.Requests.Written > 0) {
 		return fmt.Errorf("losses: %w: %d written rows among them", snapshot.ErrLedger, lost.Written)
 	}
 	w.lost.Add(lost)
