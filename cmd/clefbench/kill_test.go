@@ -15,10 +15,10 @@ import (
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
-// A recording process is killed at a random moment, 20 times: everything below the last
+// A recording process is killed at a random moment, 50 times: everything below the last
 // watermark that it printed is there after recovery, row for row.
 func TestKilledRecordingKeepsWhatWasAcknowledged(t *testing.T) {
-	kills := 20
+	kills := 50
 	if testing.Short() {
 		kills = 3
 	}

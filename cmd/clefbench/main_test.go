@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"clefbench": main})
+	testscript.Main(m, map[string]func(){"clefbench": main, "decider-service": deciderService})
 }
 
 // The command's behaviour stands in scripts: testdata/script/*.txtar.
