@@ -140,6 +140,9 @@ type segment struct {
 	// dirty: there are bytes that were not synced; placed: the directory was synced.
 	dirty, placed bool
 	buf           []byte
+	// encode is the time spent on encoding, told the size, when the writer last asked.
+	encode time.Duration
+	told   int64
 }
 
 // segmentHead is what a new segment is told about itself.
@@ -190,7 +193,9 @@ func (s *segment) write(cols *columnSet, add segmentInfo) error {
 		return err
 	}
 	buf := append(s.buf[:0], s.head...)
+	began := time.Now()
 	buf, b, last := s.enc.recordBatch(buf, cols.columns, cols.n, []keyValue{{keySegment, text}}, s.last)
+	s.encode += time.Since(began)
 	s.buf = buf
 	if err := s.append(buf); err != nil {
 		return err
@@ -264,9 +269,11 @@ func (s *segment) seal(add segmentInfo) error {
 	if err != nil {
 		return err
 	}
-	if err := s.append(append(s.head, tail...)); err != nil {
+	tail = append(s.head, tail...)
+	if err := s.append(tail); err != nil {
 		return errors.Join(err, s.file.Close())
 	}
+	s.size += int64(len(tail))
 	s.info = info
 	if err := s.file.Sync(); err != nil {
 		return errors.Join(fmt.Errorf("sync %s: %w", s.path, err), s.file.Close())

@@ -52,6 +52,7 @@ type Writer struct {
 	closed    bool
 	closeErr  error
 	abandoned int
+	stats     counters
 }
 
 // Create returns a writer of snapshot segments in dir, which is made when it is missing.
@@ -177,9 +178,12 @@ func (w *Writer) tryPending(now time.Time) error {
 		return err
 	}
 	began := &snapshot.Counts{Offered: w.requests, Written: w.requests}
-	if err := w.seg.write(&w.batch.columnSet, w.batch.pending(w.lost, began)); err != nil {
+	err := w.seg.write(&w.batch.columnSet, w.batch.pending(w.lost, began))
+	w.stats.segment(w.seg)
+	if err != nil {
 		return w.giveUp(err)
 	}
+	w.stats.batch(w.batch.n, w.requests)
 	w.written += uint64(w.batch.n)
 	w.requests = 0
 	w.lost, w.lossTime = snapshot.Ledger{}, now
@@ -193,6 +197,7 @@ func (w *Writer) giveUp(err error) error {
 		err = errors.Join(err, w.seg.file.Close())
 		w.seg = nil
 		w.abandoned++
+		w.stats.left()
 	}
 	return err
 }
@@ -240,6 +245,7 @@ func (w *Writer) open() error {
 		return err
 	}
 	w.seg, w.seq = seg, w.seq+1
+	w.stats.opened(seg.opened)
 	return nil
 }
 
@@ -248,10 +254,14 @@ func (w *Writer) open() error {
 func (w *Writer) seal(total *snapshot.Ledger) error {
 	seg := w.seg
 	w.seg = nil
-	if err := seg.seal(segmentInfo{Ledger: w.lost, Total: total}); err != nil {
+	err := seg.seal(segmentInfo{Ledger: w.lost, Total: total})
+	w.stats.segment(seg)
+	if err != nil {
 		w.abandoned++
+		w.stats.left()
 		return err
 	}
+	w.stats.sealed(w.opts.Now())
 	w.lost = snapshot.Ledger{}
 	return nil
 }
