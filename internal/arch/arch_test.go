@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"internal/expr"},
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
-	{"datasets", "reports"},
+	{"datasets", "reports", "spool"},
 	{"cmd/clefbench", "datasets/demo/train"},
 }
 
@@ -34,6 +34,7 @@ var thirdParty = map[string][]string{
 	"internal/term":      {"golang.org/x/term"},
 	"snapshot/arrowfile": {"github.com/apache/arrow/go/v17", "github.com/klauspost/compress", "github.com/google/flatbuffers", "golang.org/x/sys"},
 	"replay":             {"golang.org/x/sys"},
+	"spool":              {"gocloud.dev", "github.com/aws/aws-sdk-go-v2", "golang.org/x/sys"},
 	"datasets":           {"github.com/klauspost/compress"},
 	"reports":            {"github.com/olekukonko/tablewriter"},
 	"cmd/clefbench":      {"github.com/spf13/cobra", "github.com/rogpeppe/go-internal", "golang.org/x/sys"},
