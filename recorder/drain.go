@@ -110,6 +110,7 @@ func (d *drain) appendRows(g *group) int {
 func (d *drain) flush() error {
 	d.unflushed = 0
 	defer d.log()
+	d.tellBypassed()
 	lost, unacked := d.in.report()
 	if err := d.guard("sink flush", func() error { return d.sink.Flush(lost) }); err != nil {
 		d.flushErrors.Add(1)

@@ -18,6 +18,7 @@ const (
 	DropRedaction     = "redaction-failed"
 	DropInvalid       = "invalid"
 	DropPanic         = "recorder-panic"
+	DropSwitchedOff   = "switched-off"
 )
 
 // intake is the bounded queue between the callers and the drain, and the ledger of both.

@@ -44,6 +44,10 @@ type exchange struct {
 }
 
 func (m *middleware) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if m.r.bypass(1) {
+		m.next.ServeHTTP(w, req)
+		return
+	}
 	x := m.begin(w, req)
 	if x == nil {
 		m.next.ServeHTTP(w, req)
@@ -65,11 +69,11 @@ func (m *middleware) begin(w http.ResponseWriter, req *http.Request) (x *exchang
 		}
 	}()
 	r := m.r
-	now := r.opts.Clock()
-	rec := &Recording{r: r, start: now, id: decision.NewID(now), kept: r.sample(), g: r.newGroup()}
+	rec := r.open(req.Context())
+	if rec == nil {
+		return nil
+	}
 	g := rec.g
-	g.id, g.now, g.keep = rec.id, now, r.opts.SampleRate
-	g.blank(r.plan)
 	x = &exchange{rec: rec, original: req, writer: &responseWriter{ResponseWriter: w}}
 	x.req = req.WithContext(context.WithValue(req.Context(), contextKey{}, rec))
 	if !rec.kept {
@@ -78,7 +82,9 @@ func (m *middleware) begin(w http.ResponseWriter, req *http.Request) (x *exchang
 	r.plan.read(req, g.attrs)
 	g.entity = r.plan.entity(req)
 	g.hasEntity = g.entity != ""
-	g.trace, g.span = parseTraceparent(req.Header.Get("Traceparent"))
+	if !g.trace.Set {
+		g.trace, g.span = parseTraceparent(req.Header.Get("Traceparent"))
+	}
 	if r.plan.Output {
 		x.writer.out = &tap{max: r.opts.MaxBody, key: r.opts.EntityKey}
 	}
@@ -95,35 +101,8 @@ func (m *middleware) begin(w http.ResponseWriter, req *http.Request) (x *exchang
 
 // end takes the rows out of the handler's reach and hands them over.
 func (m *middleware) end(x *exchange, returned bool) {
-	r := m.r
-	rows := 0
-	defer func() {
-		if p := recover(); p != nil {
-			r.panicked(p)
-			r.in.lost(DropPanic, rows)
-		}
-	}()
 	keepServersView(x)
-	x.rec.mu.Lock()
-	g := x.rec.g
-	x.rec.g = nil
-	x.rec.mu.Unlock()
-	if len(g.slots) == 0 && !returned && r.opts.Scenario != "" {
-		g.add().row.ID = decision.NewID(x.rec.start)
-	}
-	rows = len(g.slots)
-	switch {
-	case rows == 0:
-		r.release(g)
-	case !x.rec.kept:
-		r.in.sampledOut(rows)
-		r.release(g)
-	default:
-		g.latency = decision.Some(durationOf(x.rec.start, r.opts.Clock()))
-		g.panicked = !returned
-		x.fill(g, returned)
-		r.handOver(x.original.Context(), g)
-	}
+	x.rec.finish(x.original.Context(), returned, func(g *group) { x.fill(g, returned) })
 }
 
 // keepServersView hands back what the handler left in its copy of the request, where

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -71,6 +72,13 @@ type Options struct {
 	// CPUTime reads the processor time that the current thread has used. When set, Wrap
 	// locks the OS thread around each decision and records the difference as usage.cpu.
 	CPUTime func() time.Duration
+	// TraceFromContext returns the ids of the trace and span that a context belongs to, as a
+	// tracing library keeps them there; ok is false where there are none. They go before a
+	// traceparent header. It must be safe for concurrent use and not block.
+	TraceFromContext func(ctx context.Context) (trace [16]byte, span [8]byte, ok bool)
+	// KillFile switches recording and shadows off while a file of this path exists: it is
+	// looked for by New and once a FlushInterval. See [Recorder.SetRecording].
+	KillFile string
 	// Logger hears of drops, failures of the sink and contained panics, at most once a
 	// flush and never on a caller's goroutine. Nil is silent.
 	Logger *slog.Logger

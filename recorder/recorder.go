@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/snapshot"
@@ -47,6 +48,9 @@ type Recorder struct {
 
 	panics, unlisted, appendErrors, flushErrors atomic.Uint64
 	lastErr                                     atomic.Pointer[string]
+
+	killSwitch killSwitch
+	shadows    shadowCounts
 }
 
 // New checks the options and starts the recorder; [Recorder.Close] stops it. Errors
@@ -65,6 +69,7 @@ func New(sink Sink, opts Options) (*Recorder, error) {
 	}
 	r := &Recorder{opts: opts, plan: p, sink: sink, in: newIntake(&opts),
 		flushes: make(chan chan error), closing: make(chan struct{}), done: make(chan struct{})}
+	r.watchKillFile()
 	go newDrain(r).run()
 	return r, nil
 }
@@ -91,6 +96,17 @@ type Stats struct {
 	// Panics counts panics of the recorder's own code, its options' functions and its
 	// sink; all were contained.
 	Panics uint64
+	// Recording is false while the kill switch is on, since OffSince; Bypassed counts the
+	// calls that passed by while it was. They stand in the ledger as dropped for the reason
+	// switched-off: rows where the call shows how many it would have been, one a request
+	// where nobody knows.
+	Recording bool
+	OffSince  time.Time
+	Bypassed  uint64
+	// Shadow counts what the recorder's shadows did.
+	Shadow ShadowStats
+	// Capacity is the number of rows that may wait, of which Queued do.
+	Capacity int
 	// Unlisted counts attributes that a handler set and the capture list does not name.
 	Unlisted uint64
 }
@@ -105,6 +121,9 @@ func (r *Recorder) Stats() Stats {
 	if e := r.lastErr.Load(); e != nil {
 		s.LastError = *e
 	}
+	r.tellBypassed()
+	s.Recording, s.OffSince, s.Bypassed = r.Recording(), r.killSwitch.offSince(), r.killSwitch.calls.Load()
+	s.Shadow, s.Capacity = r.shadows.stats(), r.opts.QueueRows
 	r.in.mu.Lock()
 	defer r.in.mu.Unlock()
 	s.Ledger, s.Queued, s.Acknowledged = r.in.ledger.Clone(), r.in.held, r.in.acked

@@ -23,6 +23,8 @@ type Recording struct {
 	// g is nil once the rows are handed over.
 	g     *group
 	first Decision
+	// in and out are the bodies that SetInput and SetOutput were given.
+	in, out body
 }
 
 type contextKey struct{}

@@ -20,11 +20,19 @@ import (
 // Inside the middleware, the first Decide of a request fills the request's own
 // recording, if the handler has opened no decision before; any further one becomes a
 // request of its own, with entity, trace and sampling of the one around it.
-func (r *Recorder) Wrap(b decision.Backend) decision.Backend {
+//
+// Each shadow's candidate is asked about the same requests, off the caller's path; see
+// [Shadow]. A shadow of another recorder is left out.
+func (r *Recorder) Wrap(b decision.Backend, shadows ...*Shadow) decision.Backend {
 	if r == nil || b == nil {
 		return b
 	}
 	w := &backend{Backend: b, r: r, info: b.Info()}
+	for _, s := range shadows {
+		if s != nil && s.r == r {
+			w.shadows = append(w.shadows, s)
+		}
+	}
 	e, explains := b.(decision.Explainer)
 	wa, warms := b.(decision.Warmer)
 	re, readies := b.(decision.Readier)
@@ -78,6 +86,8 @@ type backend struct {
 	r    *Recorder
 	info decision.Info
 	warm atomic.Bool
+	// shadows are asked after each call.
+	shadows []*Shadow
 }
 
 // call is one Decide.
@@ -90,6 +100,9 @@ type call struct {
 }
 
 func (b *backend) Decide(ctx context.Context, req *decision.Request, out *decision.Response) error {
+	if b.r.bypass(len(req.Questions)) {
+		return b.Backend.Decide(ctx, req, out)
+	}
 	c := call{}
 	b.begin(&c)
 	defer b.end(ctx, req, out, &c)
@@ -116,28 +129,52 @@ func (r *Recorder) cpu() (t time.Duration) {
 	return r.opts.CPUTime()
 }
 
-func (b *backend) end(ctx context.Context, req *decision.Request, out *decision.Response, c *call) {
-	r := b.r
-	c.latency = durationOf(c.start, r.clock())
-	if r.opts.CPUTime != nil {
-		c.cpu = max(0, r.cpu()-c.cpu)
+// stop ends what begin began, on the same goroutine.
+func (b *backend) stop(c *call) {
+	c.latency = durationOf(c.start, b.r.clock())
+	if b.r.opts.CPUTime != nil {
+		c.cpu = max(0, b.r.cpu()-c.cpu)
 		runtime.UnlockOSThread()
 	}
+}
+
+func (b *backend) end(ctx context.Context, req *decision.Request, out *decision.Response, c *call) {
+	r := b.r
+	b.stop(c)
 	n := len(req.Questions)
 	defer r.contain(n)
 	outer := FromContext(ctx)
 	if outer != nil && outer.r != r {
 		outer = nil
 	}
-	if n == 0 || b.join(outer, req, out, c) {
+	if n == 0 {
+		return
+	}
+	if b.join(outer, req, out, c) {
+		b.shadow(outer.origins, req)
 		return
 	}
 	if kept := outer.keeps(r); !kept {
 		r.in.sampledOut(n)
 	} else if !r.in.refuse(n) {
-		g := b.group(outer, req, c)
+		g := r.request(ctx, outer, req.ID, c.start)
+		from := origins{id: g.id, head: true}
+		from.share(g)
 		b.fill(g, req, out, c)
 		r.handOver(ctx, g)
+		b.shadow(func() origins { return from }, req)
+	}
+}
+
+// shadow puts a request that was recorded to the candidates.
+func (b *backend) shadow(from func() origins, req *decision.Request) {
+	if len(b.shadows) == 0 {
+		return
+	}
+	defer b.r.contain(0)
+	o := from()
+	for _, s := range b.shadows {
+		s.offer(&o, req)
 	}
 }
 
@@ -162,16 +199,21 @@ func (b *backend) join(rec *Recording, req *decision.Request, out *decision.Resp
 	return joined
 }
 
-// group starts a group for a call that is a request of its own.
-func (b *backend) group(outer *Recording, req *decision.Request, c *call) *group {
-	g := b.r.newGroup()
-	g.blank(b.r.plan)
-	g.id, g.now, g.keep = req.ID, c.start, b.r.opts.SampleRate
+// request starts the group of a request of its own: with entity and trace of the
+// recording around it, if there is one.
+func (r *Recorder) request(ctx context.Context, outer *Recording, id decision.ID, now time.Time) *group {
+	g := r.newGroup()
+	g.blank(r.plan)
+	g.id, g.now, g.keep = id, now, r.opts.SampleRate
 	if g.id.IsZero() {
-		g.id = decision.NewID(c.start)
+		g.id = decision.NewID(now)
 	}
+	g.trace, g.span = r.traceOf(ctx)
 	outer.edit(func(from *group) {
-		g.entity, g.hasEntity, g.trace, g.span = from.entity, from.hasEntity, from.trace, from.span
+		g.entity, g.hasEntity = from.entity, from.hasEntity
+		if !g.trace.Set {
+			g.trace, g.span = from.trace, from.span
+		}
 	})
 	return g
 }
