@@ -8,7 +8,9 @@
 //     cannot be on it, and each attribute has a type and a redaction.
 //  3. Put [Recorder.Middleware] around an http.Handler, whose code says by way of
 //     [FromContext] what it chose among which candidates; or [Recorder.Wrap] around a
-//     decision.Backend, which needs no further code; or call [Recorder.Record].
+//     decision.Backend, which needs no further code; or call [Recorder.Record]. For what
+//     is not HTTP there is [Recorder.Start], for services that log their decisions
+//     [NewSlogHandler].
 //  4. [Recorder.Close] with a deadline when the service ends.
 //
 // # What the caller pays
@@ -27,6 +29,16 @@
 // counted: offered = written + sampled_out + sum of dropped. The rows of a request are
 // kept or lost together. [Recorder.Watermark] says how many rows the sink has flushed;
 // only those are safe. At Close the ledger must close, or the error says so.
+//
+// # Shadows and the kill switch
+//
+// A [Shadow] asks a candidate backend about the same requests, off the caller's path;
+// its doc says what its rows look like and weigh. [Recorder.SetRecording],
+// Options.KillFile and [Recorder.AdminHandler] switch recording and shadows off at run
+// time. What passes by then is counted as dropped for the reason switched-off: with its
+// rows where the call shows how many they are, else with one row a request, since nobody
+// knows how many decisions the handler made. Those counts stand in the segment that was
+// open at the time.
 //
 // # Credentials
 //

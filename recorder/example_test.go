@@ -2,7 +2,9 @@ package recorder_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 
@@ -91,4 +93,47 @@ func ExampleRecorder_Wrap() {
 	// Output:
 	// answer: review
 	// fraud null ok review [amount:bucket]
+}
+
+func ExampleNewSlogHandler() {
+	rec, err := recorder.New(printer{}, recorder.Options{})
+	if err != nil {
+		panic(err)
+	}
+	// A service gives the handler that it has in the place of nil.
+	log := slog.New(recorder.NewSlogHandler(rec, nil, recorder.DefaultSlogMapping("")))
+	log.Info("started", "port", 8080)
+	log.Info("decided", "scenario", "fraud", "action", "review", "candidates", []string{"approve", "review"}, "confidence", 0.8)
+	if err := rec.Close(context.Background()); err != nil {
+		panic(err)
+	}
+	// Output:
+	// fraud null ok review []
+}
+
+func ExampleRecorder_Shadow() {
+	rec, err := recorder.New(printer{}, recorder.Options{})
+	if err != nil {
+		panic(err)
+	}
+	shadow, err := rec.Shadow(threshold{}, recorder.ShadowOptions{Rate: 1})
+	if err != nil {
+		panic(err)
+	}
+	backend := rec.Wrap(threshold{}, shadow) // the same candidate as the primary, for once
+
+	req := decision.Request{Scenario: "fraud", Questions: make([]decision.Question, 1)}
+	var out decision.Response
+	if err := backend.Decide(context.Background(), &req, &out); err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	if err := errors.Join(shadow.Close(ctx), rec.Close(ctx)); err != nil {
+		panic(err)
+	}
+	fmt.Println("asked:", rec.Stats().Shadow.Asked)
+	// Output:
+	// fraud null ok approve []
+	// fraud null ok approve []
+	// asked: 1
 }

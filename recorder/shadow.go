@@ -91,7 +91,8 @@ func (c *shadowCounts) stats() ShadowStats {
 //
 // A shadow's rows are a request of their own, because the rows of a request share one
 // keep probability and one set of questions: their source_id is the request_id of the
-// primary's rows in its 36-character form, which is what pairs the two. A candidate is
+// primary's rows in its 36-character form, which is what pairs the two
+// ([snapshot.Snapshot.ShadowOf]); a replay leaves them out. A candidate is
 // asked about requests that the head draw of the sampling keeps, whatever a tail rule
 // finds in them, so that each shadow row has its primary's rows beside it; its keep
 // probability is the head rate times Rate, and with Rate 1 and no sampling it is 1. What

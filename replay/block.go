@@ -37,7 +37,8 @@ func mix(seed uint64, id decision.ID) uint64 {
 }
 
 // requests puts neighbouring rows of one request together. Rows are cloned, since the
-// source reuses its row.
+// source reuses its row. Rows of a shadow are left out: they are another answer to a
+// request that stands there already, and would be asked twice and counted twice.
 func requests(rows iter.Seq2[*snapshot.Snapshot, error], p *Plan) iter.Seq2[*request, error] {
 	return func(yield func(*request, error) bool) {
 		var cur []*snapshot.Snapshot
@@ -45,6 +46,9 @@ func requests(rows iter.Seq2[*snapshot.Snapshot, error], p *Plan) iter.Seq2[*req
 			if err != nil {
 				yield(nil, err)
 				return
+			}
+			if _, shadow := s.ShadowOf(); shadow {
+				continue
 			}
 			if len(cur) > 0 && cur[0].RequestID != s.RequestID {
 				if !yield(newRequest(cur, p), nil) {

@@ -173,6 +173,30 @@ func TestRequestsStayWhole(t *testing.T) {
 	}
 }
 
+// Rows of a recorder's shadow are a second answer to a request that is there; a service
+// that is itself in shadow has no other.
+func TestShadowsAreNotAskedAgain(t *testing.T) {
+	with := func(source string) int {
+		seq := func(yield func(*snapshot.Snapshot, error) bool) {
+			for s := range rows(4, 2, "s") {
+				if s.RequestID[2]%2 == 1 {
+					s.Applied, s.SourceID = snapshot.AppliedShadow, source
+				}
+				if !yield(s, nil) {
+					return
+				}
+			}
+		}
+		return len(measured(collect(t, Run(t.Context(), seq, []Lane{{"b", &fake{}}}, quiet())), "b"))
+	}
+	if got := with((decision.ID{2}).String()); got != 4 {
+		t.Errorf("%d outcomes of 2 requests with 2 rows, each shadowed", got)
+	}
+	if got := with("order-17"); got != 8 {
+		t.Errorf("%d outcomes of 4 requests with 2 rows", got)
+	}
+}
+
 func TestRecordedLaneRepeatsTheRecord(t *testing.T) {
 	o := measured(collect(t, Run(t.Context(), rows(1, 1, "s"), []Lane{{"recorded", nil}}, quiet())), "recorded")[0]
 	if o.Action != "block" || o.Latency.V != 5*time.Millisecond || o.Kind != RecordedKind || len(o.Candidates) != 2 {

@@ -163,6 +163,17 @@ func (s *Snapshot) validateRange() error {
 	return nil
 }
 
+// ShadowOf returns the RequestID of the request that a shadow's row answers beside its
+// primary backend: Applied is shadow, and SourceID is that id. It is false for other rows,
+// also for those of a service that is itself in shadow and has no primary.
+func (s *Snapshot) ShadowOf() (decision.ID, bool) {
+	if s.Applied != AppliedShadow {
+		return decision.ID{}, false
+	}
+	id, err := decision.ParseID(s.SourceID)
+	return id, err == nil
+}
+
 // Weight is 1/KeepProb: how many offered decisions the row stands for.
 func (s *Snapshot) Weight() float64 { return 1 / s.KeepProb }
 
