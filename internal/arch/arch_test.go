@@ -19,9 +19,9 @@ var layers = [][]string{
 	{"snapshot", "internal/document", "decision/backendtest"},
 	{"internal/attribute"},
 	{"internal/expr"},
-	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote"},
+	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote", "backends/systemone"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
-	{"datasets", "reports", "spool"},
+	{"datasets", "reports", "spool", "recorder/proxy"},
 	{"cmd/clefbench", "datasets/demo/train"},
 }
 
