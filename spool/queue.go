@@ -70,7 +70,7 @@ func (s *Spool) scan(first bool) error {
 	seen := map[string]bool{}
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || filepath.Ext(e.Name()) != arrowfile.Ext {
+		if err != nil || !info.Mode().IsRegular() || !isSegment(e.Name()) {
 			continue
 		}
 		seen[e.Name()] = true
@@ -86,6 +86,12 @@ func (s *Spool) scan(first bool) error {
 	}
 	s.recount()
 	return nil
+}
+
+// isSegment tells sealed segments from others by name. Labels stand beside their segment in
+// a file that is made anew when labels come in: it is no object that is written once.
+func isSegment(name string) bool {
+	return filepath.Ext(name) == arrowfile.Ext && !strings.HasSuffix(name, ".labels"+arrowfile.Ext) && name[0] != '.'
 }
 
 // recount adds up the queue; the mutex is held.

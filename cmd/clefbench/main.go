@@ -62,7 +62,7 @@ Exit codes: ` + exitCodeHelp,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage(err, "run '"+cmd.CommandPath()+" --help'")
 	})
-	root.AddCommand(a.demoCommand(), a.recordCommand(), a.replayCommand(), a.scoreCommand(),
+	root.AddCommand(a.demoCommand(), a.recordCommand(), a.uploadCommand(), a.replayCommand(), a.scoreCommand(),
 		a.reportCommand(), a.datasetsCommand(), a.rulesCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		argsAreUsage(c)

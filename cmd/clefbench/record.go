@@ -17,6 +17,7 @@ import (
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
+	"github.com/clefbench/clefbench/spool"
 )
 
 // maxLine bounds a JSON line: 16 MiB.
@@ -39,6 +40,7 @@ type recordFlags struct {
 	every   time.Duration
 	fsync   string
 	attrs   []string
+	upload  uploadFlags
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -67,6 +69,10 @@ Entities are hashed under the key in ` + entityKeyVar + `.`,
 	fl.IntVar(&f.batch, "batch", defaultBatch, "rows a batch")
 	fl.DurationVar(&f.every, "flush-interval", time.Second, "longest time a row waits for its batch")
 	fl.StringVar(&f.fsync, "fsync", "interval", "never, interval or batch: when files are synced to disk")
+	f.upload.register(fl)
+	fl.StringVar(&f.upload.to, "upload", "", "also upload sealed segments to this bucket, as 'clefbench upload' does")
+	fl.StringVar(&f.upload.max, "spool-max", "", "bytes that may wait for their upload before stdin waits (default 4GiB)")
+	fl.DurationVar(&f.upload.timeout, "upload-timeout", time.Minute, "longest time to go on uploading at the end")
 	fl.StringArrayVar(&f.attrs, "attr", nil, "declare an attribute as name:type (bool, int, double, string)")
 	return cmd
 }
@@ -96,8 +102,17 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 		return outputError(err)
 	}
 	rec := &recording{app: a, flags: f, reader: reader, w: w}
+	if f.upload.to != "" {
+		if rec.spool, err = f.upload.open(ctx, a, f.out); err != nil {
+			return err
+		}
+	}
 	err = rec.loop(ctx)
-	return cmp.Or(err, rec.close())
+	err = cmp.Or(err, rec.close())
+	if rec.spool != nil {
+		err = cmp.Or(err, f.upload.finish(context.WithoutCancel(ctx), a, rec.spool))
+	}
+	return err
 }
 
 // sealDead seals what earlier recordings left open when they were killed. One that holds
@@ -143,6 +158,7 @@ type recording struct {
 	flags  *recordFlags
 	reader *lineReader
 	w      *arrowfile.Writer
+	spool  *spool.Spool // nil without --upload
 	row    snapshot.Snapshot
 	total  snapshot.Ledger
 	lost   snapshot.Ledger
@@ -173,12 +189,26 @@ func (r *recording) loop(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
+			if err := r.room(ctx); err != nil {
+				return err
+			}
 			if err := r.line(l, n); err != nil {
 				return err
 			}
 			n++
 		}
 	}
+}
+
+// room waits while too much waits for its upload; what was read is written first.
+func (r *recording) room(ctx context.Context) error {
+	if r.spool == nil || !r.spool.Full() {
+		return nil
+	}
+	if err := r.flush(); err != nil {
+		return err
+	}
+	return r.spool.Await(ctx)
 }
 
 // line takes one input line, whose number is n.

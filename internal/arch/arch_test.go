@@ -37,7 +37,7 @@ var thirdParty = map[string][]string{
 	"spool":              {"gocloud.dev", "github.com/aws/aws-sdk-go-v2", "golang.org/x/sys"},
 	"datasets":           {"github.com/klauspost/compress"},
 	"reports":            {"github.com/olekukonko/tablewriter"},
-	"cmd/clefbench":      {"github.com/spf13/cobra", "github.com/rogpeppe/go-internal", "golang.org/x/sys"},
+	"cmd/clefbench":      {"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/rogpeppe/go-internal", "golang.org/x/sys"},
 }
 
 type pkg struct {

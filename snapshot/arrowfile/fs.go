@@ -42,8 +42,23 @@ func (osFS) Create(path string) (WriteFile, error) {
 	return osFile{f}, nil
 }
 
-// Rename refuses to replace a file: a sealed file is immutable.
+// Rename refuses to replace a file: a sealed file is immutable. That the file has its new
+// name already is no error: between a writer's close, which ends its lock, and its rename
+// another process's [Recover] may find the file whole and rename it.
 func (osFS) Rename(from, to string) error {
+	err := renameNew(from, to)
+	if err == nil {
+		return nil
+	}
+	if _, gone := os.Lstat(from); errors.Is(gone, os.ErrNotExist) {
+		if _, there := os.Lstat(to); there == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func renameNew(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("rename %s: %s: %w", from, to, os.ErrExist)
 	}
