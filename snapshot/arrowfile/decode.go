@@ -1,6 +1,7 @@
 package arrowfile
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -115,6 +116,8 @@ type decoder struct {
 	spent          int
 	// all decodes also what rows do not need, so that every checksum is compared.
 	all bool
+	// own copies buffers that are not compressed: vectors must not refer to a map.
+	own bool
 }
 
 // cursor steps through a vector of 16-byte structs.
@@ -180,7 +183,7 @@ func (d *decoder) column(v *vector, want bool) error {
 	// Columns that are null throughout have no value to decode.
 	empty := !d.all && nulls == n && n > 0
 	v.skipped = !want || empty || v.typ == typeOther
-	if err := d.own(v); err != nil {
+	if err := d.self(v); err != nil {
 		return err
 	}
 	for _, k := range v.children {
@@ -191,8 +194,8 @@ func (d *decoder) column(v *vector, want bool) error {
 	return d.checkChildren(v)
 }
 
-// own reads the buffers of a column itself.
-func (d *decoder) own(v *vector) error {
+// self reads the buffers of a column without its children.
+func (d *decoder) self(v *vector) error {
 	if v.skipped {
 		for range v.ownBuffers() {
 			if _, _, err := d.next(&d.buffers); err != nil {
@@ -311,6 +314,8 @@ func (d *decoder) buffer(v *vector, slot, need int) ([]byte, error) {
 		if b, err = d.inflate(b, &v.memory[slot]); err != nil {
 			return nil, fmt.Errorf("column %q: %w", v.name, err)
 		}
+	} else if d.own {
+		b = bytes.Clone(b)
 	}
 	if len(b) < need {
 		return nil, fmt.Errorf("column %q: buffer of %d bytes, %d needed", v.name, len(b), need)
@@ -326,8 +331,11 @@ func (d *decoder) inflate(b []byte, memory *[]byte) ([]byte, error) {
 		return nil, fmt.Errorf("compressed buffer of %d bytes", len(b))
 	}
 	n, frame := int64(binary.LittleEndian.Uint64(b)), b[8:]
-	if n == -1 {
-		return frame, nil // stored as it is, by other writers
+	if n == -1 { // stored as it is, by other writers
+		if d.own {
+			frame = bytes.Clone(frame)
+		}
+		return frame, nil
 	}
 	if n < 0 || n > maxBuffer || n > int64(len(frame)+expansionSlack)*maxExpansion {
 		return nil, fmt.Errorf("%d bytes declared in a frame of %d", n, len(frame))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,8 +20,12 @@ import (
 // File is an open file. Its methods are safe for concurrent use, and each iteration has
 // memory of its own.
 type File struct {
-	path     string
-	data     []byte
+	path    string
+	data    []byte
+	mapped  *mapping
+	workers int
+	// largest is what the largest batch takes when it is decompressed.
+	largest  int64
 	meta     Meta
 	shapes   []*shape
 	attrs    *decision.Schema
@@ -33,49 +38,81 @@ type File struct {
 	arenas sync.Pool
 }
 
-// Open reads a file into memory and verifies every byte of it before any of it is
-// decoded; a file that ends in .open is read as [OpenPartial] does. An error wraps
-// [ErrCorrupt] (as [CorruptError], with the offset), [ErrVersion] or [ErrSchema].
-func Open(path string) (*File, error) {
+// ReadOption configures the reading of a file.
+type ReadOption func(*File)
+
+// Workers sets how many cores one iteration over a sealed file may use; 1 decodes on the
+// caller's goroutine alone. The default is the number of cores, at most 4. An iteration
+// decodes up to so many batches at once and then yields their rows: nothing runs while
+// the caller has a row, so that the caller's own measurements stay undisturbed. Each batch
+// takes memory for its decompressed columns (some 5 MiB for 8192 rows), and all of an
+// iteration's at most 256 MiB, unless a single batch takes more.
+func Workers(n int) ReadOption { return func(f *File) { f.workers = max(n, 1) } }
+
+// maxWorkers is the default bound: batches of one segment are few.
+const maxWorkers = 4
+
+// Open maps a sealed file into memory (or reads it, where it cannot be mapped) and
+// verifies every byte of it before any of it is decoded; a file that ends in .open is read
+// as [OpenPartial] does. An error wraps [ErrCorrupt] (as [CorruptError], with the offset),
+// [ErrVersion] or [ErrSchema]. A file that is cut short while it is open gives an error
+// of the iteration that meets the end; a change to a batch is found by zstd's checksums.
+func Open(path string, opts ...ReadOption) (*File, error) {
 	if strings.HasSuffix(path, OpenExt) {
-		return OpenPartial(path)
+		return OpenPartial(path, opts...)
 	}
-	return open(path, (*File).loadSealed)
+	data, m, err := mapFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return newMapped(path, data, m, (*File).loadSealed, opts)
 }
 
 // OpenPartial reads a file that was not sealed: every whole batch of it. What follows the
 // last one is left out, and counted in [Meta.Tail].
-func OpenPartial(path string) (*File, error) {
-	return open(path, (*File).loadEither)
+func OpenPartial(path string, opts ...ReadOption) (*File, error) {
+	return open(path, (*File).loadEither, opts)
 }
 
 // OpenForeign reads an Arrow file of another writer with our columns. It has no digests:
 // what is read is held against the file's bounds and zstd's checksums only, and
 // [Meta.Digest] is empty. It must not be used for files that Open refuses.
-func OpenForeign(path string) (*File, error) { return open(path, (*File).loadForeign) }
+func OpenForeign(path string, opts ...ReadOption) (*File, error) {
+	return open(path, (*File).loadForeign, opts)
+}
 
-func open(path string, load func(*File) error) (*File, error) {
+// open reads the file into memory: who does not verify it must not see it change.
+func open(path string, load func(*File) error, opts []ReadOption) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return newFile(path, data, load)
+	return newMapped(path, data, &mapping{}, load, opts)
 }
 
 func newFile(path string, data []byte, load func(*File) error) (*File, error) {
-	f := &File{path: path, data: data, dicts: map[int64][]string{}}
-	if err := load(f); err != nil {
+	return newMapped(path, data, &mapping{}, load, nil)
+}
+
+func newMapped(path string, data []byte, m *mapping, load func(*File) error, opts []ReadOption) (*File, error) {
+	f := &File{path: path, data: data, mapped: m, dicts: map[int64][]string{}, workers: min(runtime.GOMAXPROCS(0), maxWorkers)}
+	for _, set := range opts {
+		set(f)
+	}
+	if err := f.guard(func() error { return load(f) }); err != nil {
+		err = errors.Join(err, m.close())
 		if !errors.Is(err, ErrCorrupt) {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return nil, err
 	}
+	f.unmapLater()
 	return f, nil
 }
 
 // corrupt places an error in the file.
 func (f *File) corrupt(offset int64, err error) error {
-	if errors.Is(err, ErrSchema) || errors.Is(err, ErrVersion) {
+	if placed := (*CorruptError)(nil); errors.Is(err, ErrSchema) || errors.Is(err, ErrVersion) || errors.As(err, &placed) {
 		return err
 	}
 	return &CorruptError{Path: f.path, Offset: offset, Err: err}
@@ -114,26 +151,32 @@ func (f *File) loadSealed() error {
 	return nil
 }
 
-// walkSealed checks that the messages fill the file without a gap, that each has the
-// digest that the footer lists, and that the footer's blocks are these messages.
+// walkSealed checks that the messages fill the file without a gap, that the footer's
+// blocks are these messages, and that each has the digest that the footer lists.
 func (f *File) walkSealed(ft *footer) error {
-	s := scanner{data: f.data[:ft.start-int64(len(eosMark))]}
+	s := scanner{data: f.data[:ft.start-int64(len(eosMark))], next: int64(len(headMagic))}
 	listed := append(slices.Clone(ft.dicts), ft.blocks...)
 	if len(ft.digests) != len(listed)+1 {
 		return f.corrupt(ft.start, fmt.Errorf("%d digests for %d messages", len(ft.digests), len(listed)+1))
 	}
-	for i, want := range ft.digests {
-		at := s.next
-		m, err := s.message()
-		if err != nil {
-			return f.corrupt(at, err)
+	messages := make([]*message, len(ft.digests))
+	for i := range messages {
+		m, err := parseMessage(s.data, s.next)
+		if err == nil {
+			err = s.inOrder(m.header)
 		}
-		if s.last != want {
-			return f.corrupt(at, fmt.Errorf("the digest of message %d does not match", i))
+		if err != nil {
+			return f.corrupt(s.next, err)
 		}
 		if i > 0 && listed[i-1] != (block{m.offset, m.bodyLen, int32(m.metaLen)}) {
 			return f.corrupt(ft.start, fmt.Errorf("the footer places message %d elsewhere", i))
 		}
+		messages[i], s.next, s.seen = m, m.end(), m.header
+	}
+	if err := f.checkDigests(messages, ft.digests); err != nil {
+		return err
+	}
+	for _, m := range messages {
 		f.take(m)
 	}
 	if s.next != int64(len(s.data)) || len(f.batches) != len(ft.blocks) {
@@ -144,7 +187,7 @@ func (f *File) walkSealed(ft *footer) error {
 
 // loadEither reads a file that may have been sealed and not yet renamed.
 func (f *File) loadEither() error {
-	whole := &File{path: f.path, data: f.data, dicts: map[int64][]string{}}
+	whole := &File{path: f.path, data: f.data, mapped: f.mapped, dicts: map[int64][]string{}, workers: f.workers}
 	if whole.loadSealed() != nil {
 		return f.loadPartial()
 	}
@@ -288,7 +331,7 @@ func (f *File) decoder() (*decoder, error) {
 			return nil, fmt.Errorf("zstd: %w", err)
 		}
 	}
-	return &decoder{zstd: z, dicts: f.dicts}, nil
+	return &decoder{zstd: z, dicts: f.dicts, own: f.mapped.data != nil}, nil
 }
 
 // Kind returns the sort of rows that the file holds.
@@ -301,9 +344,10 @@ func (f *File) Meta() Meta { return f.meta }
 // without attributes, and shared by the rows.
 func (f *File) Schema() *decision.Schema { return f.attrs }
 
-// Close ends the use of the file. Its bytes are ordinary memory, so that rows and
-// iterations that are under way stay valid; the garbage collector frees it.
-func (f *File) Close() error { return nil }
+// Close ends the use of the file: iterations that begin later fail with an error that
+// wraps [fs.ErrClosed]. Those under way stay valid, and so do rows: they never refer to
+// the file's own bytes.
+func (f *File) Close() error { return f.mapped.close() }
 
 // Snapshots yields the rows in order. A row is valid until the next step, and must be left
 // as it was found; its strings stay valid. Named columns restrict what is decoded: all others are left at their zero

@@ -159,7 +159,7 @@ func (f *File) decodable() int {
 	dec.all = true
 	vectors := newVectors(f.shapes)
 	for i, m := range f.batches {
-		if _, err := dec.batch(m.table, m.body, vectors, nil); err != nil {
+		if _, err := f.batch(dec, m, vectors, nil); err != nil {
 			return i
 		}
 	}

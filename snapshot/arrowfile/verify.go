@@ -49,6 +49,7 @@ func Verify(path string) (*Report, error) {
 		r.note(err)
 		return r, err
 	}
+	defer f.Close()
 	v := verifier{Report: r, f: f}
 	r.Meta, r.Batches = f.meta, len(f.batches)
 	if !f.meta.Sealed {
