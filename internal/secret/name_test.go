@@ -40,3 +40,23 @@ func TestAttribute(t *testing.T) {
 		}
 	}
 }
+
+// The filter before gradeOf lets every name of a credential pass.
+func TestHints(t *testing.T) {
+	for word, g := range credentialWords {
+		if g != qualifier && !hints(word) {
+			t.Errorf("%s", word)
+		}
+	}
+	for _, word := range []string{"authorization", "cookie", "apikey", "secret", "password", "passwd", "credential", "signature", "jwt", "assertion", "token",
+		"sessionid", "sessid", "passphrase", "X-API-KEY", "Session Id", "privateKey"} {
+		if !hints("x" + word) {
+			t.Errorf("%s", word)
+		}
+	}
+	for _, word := range []string{"path", "method", "headers", "scenario", "candidates", "user-agent", "created_at", "id", "a_u_t_h", ""} {
+		if hints(word) {
+			t.Errorf("%s has a hint", word)
+		}
+	}
+}
