@@ -30,6 +30,14 @@
 // kept or lost together. [Recorder.Watermark] says how many rows the sink has flushed;
 // only those are safe. At Close the ledger must close, or the error says so.
 //
+// # Sampling
+//
+// Options.SampleRate and [Sampling] keep or leave whole requests, and give all rows of a
+// request one factor of their keep probability: 1 where a condition of the sampling is
+// met, else the head rate. It follows from what the request is and from the options, not
+// from which draw kept it; weighted by 1/keep_prob, estimates over the kept rows are
+// those over all that was offered.
+//
 // # Shadows and the kill switch
 //
 // A [Shadow] asks a candidate backend about the same requests, off the caller's path;

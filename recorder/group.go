@@ -180,7 +180,8 @@ func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 		return
 	}
 	defer r.contain(len(rows))
-	if !r.sample() {
+	factor, kept := r.keepRows(rows)
+	if !kept {
 		r.in.sampledOut(len(rows))
 		return
 	}
@@ -190,7 +191,7 @@ func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 	g := r.newGroup()
 	g.whole = true
 	for _, s := range rows {
-		r.copyRow(g.add(), s)
+		r.copyRow(g.add(), s, factor)
 	}
 	r.handOver(ctx, g)
 }
@@ -203,12 +204,13 @@ func (r *Recorder) handOver(ctx context.Context, g *group) {
 	}
 }
 
-func (r *Recorder) copyRow(dst *slot, src *snapshot.Snapshot) {
+// copyRow copies a row; factor is what its keep probability is multiplied by.
+func (r *Recorder) copyRow(dst *slot, src *snapshot.Snapshot, factor float64) {
 	row := &dst.row
 	*row = *src
-	row.KeepProb *= r.opts.SampleRate
+	row.KeepProb *= factor
 	if src.KeepProb == 0 {
-		row.KeepProb = r.opts.SampleRate
+		row.KeepProb = factor
 	}
 	row.Candidates = refill(&dst.candidates, src.Candidates)
 	row.Features = refill(&dst.features, src.Features)
@@ -240,12 +242,6 @@ func (r *Recorder) copyBody(b *body, allowed bool, src []byte, length decision.O
 	}
 	b.seen, b.complete, b.total = true, true, max(length.V, int64(len(src)))
 	b.data = append(b.data[:0], src[:min(len(src), r.opts.MaxBody)]...)
-}
-
-// sample decides for one request whether it is kept.
-func (r *Recorder) sample() bool {
-	rate := r.opts.SampleRate
-	return rate >= 1 || r.opts.Random() < rate
 }
 
 // durationOf is a span of the monotonic clock, never negative: an injected clock may

@@ -76,7 +76,7 @@ func (m *middleware) begin(w http.ResponseWriter, req *http.Request) (x *exchang
 	g := rec.g
 	x = &exchange{rec: rec, original: req, writer: &responseWriter{ResponseWriter: w}}
 	x.req = req.WithContext(context.WithValue(req.Context(), contextKey{}, rec))
-	if !rec.kept {
+	if !rec.kept && !r.sampler.late() {
 		return x
 	}
 	r.plan.read(req, g.attrs)

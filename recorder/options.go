@@ -65,6 +65,8 @@ type Options struct {
 	// SampleRate keeps this share of the requests, in (0,1]; 0 means all. The rows of a
 	// request are kept or left together, and carry the rate as their keep_prob.
 	SampleRate float64
+	// Sampling says what is kept beyond that, and how the draw is made.
+	Sampling Sampling
 	// Random draws from [0,1) for the sampling; it must be safe for concurrent use.
 	Random func() float64
 	// Clock must be safe for concurrent use, and monotonic as time.Now is.
@@ -92,8 +94,6 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%w: a negative limit", ErrOptions)
 	case o.Policy != "" && o.Policy != PolicyDrop && o.Policy != PolicyBlock:
 		return fmt.Errorf("%w: policy %q (want drop or block)", ErrOptions, o.Policy)
-	case !(o.SampleRate >= 0 && o.SampleRate <= 1):
-		return fmt.Errorf("%w: sample rate %v is not in (0,1]", ErrOptions, o.SampleRate)
 	}
 	if len(o.EntityKey) == 0 {
 		if what := o.Capture.needsKey(); what != "" {

@@ -39,6 +39,8 @@ type Recorder struct {
 	in   *intake
 	pool sync.Pool
 
+	sampler *Sampler
+
 	flushes chan chan error
 	closing chan struct{}
 	done    chan struct{}
@@ -67,7 +69,11 @@ func New(sink Sink, opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{opts: opts, plan: p, sink: sink, in: newIntake(&opts),
+	sampler, err := NewSampler(opts.SampleRate, opts.Sampling, opts.EntityKey, opts.Random)
+	if err != nil {
+		return nil, err
+	}
+	r := &Recorder{opts: opts, plan: p, sink: sink, sampler: sampler, in: newIntake(&opts),
 		flushes: make(chan chan error), closing: make(chan struct{}), done: make(chan struct{})}
 	r.watchKillFile()
 	go newDrain(r).run()

@@ -17,7 +17,9 @@ type Recording struct {
 	r     *Recorder
 	start time.Time
 	id    decision.ID
-	kept  bool
+	// kept is the draw that was made when the request began; what it says of the request
+	// is for the sampler to know.
+	kept bool
 
 	mu sync.Mutex
 	// g is nil once the rows are handed over.

@@ -153,12 +153,14 @@ type origins struct {
 
 func (rec *Recording) origins() origins {
 	from := origins{id: rec.id, head: rec.kept}
-	rec.edit(func(g *group) { from.share(g) })
+	rec.edit(func(g *group) { from.share(rec.r, g) })
 	return from
 }
 
-func (from *origins) share(g *group) {
+// share takes over what the group has, and holds the draw against its entity.
+func (from *origins) share(r *Recorder, g *group) {
 	from.entity, from.hasEntity, from.trace, from.span = g.entity, g.hasEntity, g.trace, g.span
+	from.head = r.sampler.head(from.head, g.entity, g.hasEntity)
 }
 
 func (s *Shadow) offer(from *origins, req *decision.Request) {
@@ -285,7 +287,7 @@ func (run *shadowRun) record(c *call, out *decision.Response) {
 	}
 	g := r.newGroup()
 	g.blank(r.plan)
-	g.id, g.now, g.keep = decision.NewID(c.start), c.start, r.opts.SampleRate*s.opts.Rate
+	g.id, g.now, g.keep = decision.NewID(c.start), c.start, r.sampler.rate*s.opts.Rate
 	g.entity, g.hasEntity, g.trace, g.span = run.from.entity, run.from.hasEntity, run.from.trace, run.from.span
 	s.b.fill(g, &run.req, out, c)
 	source := run.from.id.String()

@@ -122,7 +122,8 @@ func (f *slogFound) hand(ctx context.Context, r *Recorder, at time.Time, d slogD
 	if f.join(outer, at, &d) {
 		return
 	}
-	if !outer.keeps(r) {
+	drawn := outer.drawn(r)
+	if !drawn && !r.sampler.late() {
 		r.in.sampledOut(1)
 		return
 	}
@@ -131,7 +132,7 @@ func (f *slogFound) hand(ctx context.Context, r *Recorder, at time.Time, d slogD
 	}
 	g := r.request(ctx, outer, d.request, at)
 	f.fill(g, g.add(), at, &d)
-	r.handOver(ctx, g)
+	r.settle(ctx, g, drawn)
 }
 
 // join answers a question of the recording, unless it has an answer already.

@@ -32,9 +32,9 @@ func (r *Recorder) open(ctx context.Context) (rec *Recording) {
 		}
 	}()
 	now := r.opts.Clock()
-	rec = &Recording{r: r, start: now, id: decision.NewID(now), kept: r.sample(), g: r.newGroup()}
+	rec = &Recording{r: r, start: now, id: decision.NewID(now), kept: r.sampler.Draw(), g: r.newGroup()}
 	g := rec.g
-	g.id, g.now, g.keep = rec.id, now, r.opts.SampleRate
+	g.id, g.now = rec.id, now
 	g.blank(r.plan)
 	g.trace, g.span = r.traceOf(ctx)
 	return rec
@@ -88,15 +88,15 @@ func (rec *Recording) finish(ctx context.Context, returned bool, fill func(g *gr
 		g.add().row.ID = decision.NewID(rec.start)
 	}
 	rows = len(g.slots)
+	g.panicked = !returned
 	switch {
 	case rows == 0:
 		r.release(g)
-	case !rec.kept:
+	case !r.keep(g, rec.kept):
 		r.in.sampledOut(rows)
 		r.release(g)
 	default:
 		g.latency = decision.Some(durationOf(rec.start, r.opts.Clock()))
-		g.panicked = !returned
 		rec.bodies(g)
 		if fill != nil {
 			fill(g)

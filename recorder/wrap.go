@@ -154,14 +154,14 @@ func (b *backend) end(ctx context.Context, req *decision.Request, out *decision.
 		b.shadow(outer.origins, req)
 		return
 	}
-	if kept := outer.keeps(r); !kept {
+	if drawn := outer.drawn(r); !drawn && !r.sampler.late() {
 		r.in.sampledOut(n)
 	} else if !r.in.refuse(n) {
 		g := r.request(ctx, outer, req.ID, c.start)
-		from := origins{id: g.id, head: true}
-		from.share(g)
 		b.fill(g, req, out, c)
-		r.handOver(ctx, g)
+		from := origins{id: g.id, head: drawn}
+		from.share(r, g)
+		r.settle(ctx, g, drawn)
 		b.shadow(func() origins { return from }, req)
 	}
 }
@@ -178,13 +178,22 @@ func (b *backend) shadow(from func() origins, req *decision.Request) {
 	}
 }
 
-// keeps is the sampling of the request around a call, or a draw of its own where there
-// is none.
-func (rec *Recording) keeps(r *Recorder) bool {
+// drawn is the draw of the request around a call, or one of its own where there is none.
+func (rec *Recording) drawn(r *Recorder) bool {
 	if rec != nil {
 		return rec.kept
 	}
-	return r.sample()
+	return r.sampler.Draw()
+}
+
+// settle hands a complete group over, or counts it as sampled out.
+func (r *Recorder) settle(ctx context.Context, g *group, drawn bool) {
+	if !r.keep(g, drawn) {
+		r.in.sampledOut(len(g.slots))
+		r.release(g)
+		return
+	}
+	r.handOver(ctx, g)
 }
 
 // join fills the recording of the request around the call, if it is still empty.
@@ -204,7 +213,7 @@ func (b *backend) join(rec *Recording, req *decision.Request, out *decision.Resp
 func (r *Recorder) request(ctx context.Context, outer *Recording, id decision.ID, now time.Time) *group {
 	g := r.newGroup()
 	g.blank(r.plan)
-	g.id, g.now, g.keep = id, now, r.opts.SampleRate
+	g.id, g.now = id, now
 	if g.id.IsZero() {
 		g.id = decision.NewID(now)
 	}
