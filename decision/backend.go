@@ -99,8 +99,22 @@ type Explanation struct {
 	Text string
 	// Skipped are the rules that could not be evaluated.
 	Skipped []SkippedRule
+	// Conditions are those of the deciding rule as they came out, in file order.
+	Conditions []Condition
+	// Tags are what rules added that mark without deciding.
+	Tags []string
 	// Cited are the attributes that the deciding rule read.
 	Cited []string
+}
+
+// Condition is one condition of a rule, as it came out for a request.
+type Condition struct {
+	// Text is the condition in one line; Value what its left-hand side was, empty when
+	// that was absent or could not be computed.
+	Text, Value string
+	Position    Position
+	// Truth is true, false or unknown.
+	Truth string
 }
 
 // SkippedRule is a rule that could not be evaluated, and why.

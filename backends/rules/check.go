@@ -26,10 +26,10 @@ func (r *reader) unreachable() {
 				x.id, r.out.rules[always].id, r.out.rules[always].pos.Line)
 			continue
 		}
-		if a, b := contradiction(x.conditions); a != nil {
+		if a, b := contradiction(conjuncts(x.conditions)); a != nil {
 			r.contradicts(x, a, b)
 		}
-		if len(x.conditions) == 0 && !(x.action != nil && x.action.Templated()) {
+		if len(x.conditions) == 0 && x.tags == nil && !x.off && !x.active.bounded() && !(x.action != nil && x.action.Templated()) {
 			always = i
 		}
 	}
@@ -37,18 +37,18 @@ func (r *reader) unreachable() {
 
 func (r *reader) contradicts(x *rule, a, b *condition) {
 	if a.op == opEq && b.op == opEq {
-		r.doc.Warnf(x.pos, "split the rule, or use in", "rule %q never matches: %s cannot be both %s and %s", x.id, a.attr.Name, a.value, b.value)
+		r.doc.Warnf(x.pos, "split the rule, or use in", "rule %q never matches: %s cannot be both %s and %s", x.id, a.name(), a.value, b.value)
 		return
 	}
 	r.doc.Warnf(x.pos, "all conditions of a rule must hold: split the rule", "rule %q never matches: %s cannot be both %s %s and %s %s",
-		x.id, a.attr.Name, operators()[a.op], a.value, operators()[b.op], b.value)
+		x.id, a.name(), operators()[a.op], a.value, operators()[b.op], b.value)
 }
 
 // contradiction returns two conditions of which at most one can hold.
-func contradiction(cs []condition) (a, b *condition) {
+func contradiction(cs []*condition) (a, b *condition) {
 	for i := range cs {
 		for j := range cs[:i] {
-			if a, b := &cs[j], &cs[i]; a.attr.Name == b.attr.Name && (a.excludes(b) || b.excludes(a)) {
+			if a, b := cs[j], cs[i]; a.name() == b.name() && (a.excludes(b) || b.excludes(a)) {
 				return a, b
 			}
 		}

@@ -3,6 +3,7 @@ package rules
 import (
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/clefbench/clefbench/decision"
@@ -32,10 +33,18 @@ func operators() []string {
 	return []string{"eq", "ne", "gt", "ge", "lt", "le", "contains", "prefix", "suffix", "in", "matches", "exists"}
 }
 
-// condition is one comparison of an attribute. It is data, not a closure, so that a
-// validator and an index can look into it.
+// textual reports whether the operator compares texts only.
+func (o operator) textual() bool {
+	return o == opContains || o == opPrefix || o == opSuffix || o == opMatches
+}
+
+// condition is one comparison of an attribute or of a number computed from several. It is
+// data, not a closure, so that a validator and an index can look into it.
 type condition struct {
 	attr expr.Attr
+	// calc stands for attr when set; left is its text.
+	calc *expr.Calculation
+	left string
 	op   operator
 	// value is the right-hand side; for exists, whether the attribute must be there.
 	value decision.Value
@@ -46,6 +55,13 @@ type condition struct {
 
 // holds evaluates the condition for a row.
 func (c *condition) holds(row *expr.Row) expr.Truth {
+	if c.calc != nil {
+		v, ok := c.calc.Value(row)
+		if !ok {
+			return expr.Unknown
+		}
+		return c.test(&v)
+	}
 	v := row.Get(&c.attr)
 	if c.op == opExists {
 		return truth((v != nil) == c.value.Bool())
@@ -53,9 +69,14 @@ func (c *condition) holds(row *expr.Row) expr.Truth {
 	if v == nil {
 		return expr.Unknown
 	}
+	return c.test(v)
+}
+
+// test compares a value that is there.
+func (c *condition) test(v *decision.Value) expr.Truth {
 	switch c.op {
 	case opContains, opPrefix, opSuffix, opMatches:
-		return c.text(v)
+		return c.textual(v)
 	case opIn:
 		return c.member(v)
 	}
@@ -69,7 +90,7 @@ func truth(b bool) expr.Truth {
 	return expr.False
 }
 
-func (c *condition) text(v *decision.Value) expr.Truth {
+func (c *condition) textual(v *decision.Value) expr.Truth {
 	if v.Type() != decision.String {
 		return expr.Unknown
 	}
@@ -129,16 +150,72 @@ func (c *condition) member(v *decision.Value) expr.Truth {
 	return out
 }
 
-// cause says why the condition was Unknown for a row, or "".
-func (c *condition) cause(row *expr.Row) string {
-	v := row.Get(&c.attr)
-	switch {
-	case c.holds(row) != expr.Unknown:
-		return ""
-	case v == nil:
-		return "missing " + c.attr.Name
-	case math.IsNaN(v.Double()):
-		return c.attr.Name + " is NaN"
+// cause says why the condition was Unknown for a row, or "", and which attributes were
+// absent.
+func (c *condition) cause(row *expr.Row) (missing []string, cause string) {
+	if c.holds(row) != expr.Unknown {
+		return nil, ""
 	}
-	return c.attr.Name + " is " + v.Type().String() + ", which the condition cannot compare"
+	if c.calc != nil {
+		return c.calcCause(row)
+	}
+	switch v := row.Get(&c.attr); {
+	case v == nil:
+		return []string{c.attr.Name}, "missing " + c.attr.Name
+	case math.IsNaN(v.Double()):
+		return nil, c.attr.Name + " is NaN"
+	default:
+		return nil, c.attr.Name + " is " + v.Type().String() + ", which the condition cannot compare"
+	}
+}
+
+func (c *condition) calcCause(row *expr.Row) (missing []string, cause string) {
+	missing, cause = c.calc.Explain(row)
+	switch {
+	case len(missing) > 0:
+		return missing, "missing " + strings.Join(missing, ", ")
+	case cause != "":
+		return nil, c.left + ": " + cause
+	}
+	return nil, c.left + " is NaN"
+}
+
+// name is the left-hand side as the file has it.
+func (c *condition) name() string {
+	if c.calc != nil {
+		return c.left
+	}
+	return c.attr.Name
+}
+
+// text is the condition in one line.
+func (c *condition) text() string {
+	switch {
+	case c.op == opExists && c.value.Bool():
+		return c.name() + " exists"
+	case c.op == opExists:
+		return c.name() + " does not exist"
+	case c.op == opIn:
+		var list []string
+		for _, v := range c.list {
+			list = append(list, quoted(v))
+		}
+		return c.name() + " in [" + strings.Join(list, ", ") + "]"
+	}
+	return c.name() + " " + operators()[c.op] + " " + quoted(c.value)
+}
+
+func quoted(v decision.Value) string {
+	if v.Type() == decision.String {
+		return strconv.Quote(v.Str())
+	}
+	return v.String()
+}
+
+// reads lists the attributes that the condition reads.
+func (c *condition) reads() []expr.Attr {
+	if c.calc != nil {
+		return c.calc.Reads()
+	}
+	return []expr.Attr{c.attr}
 }

@@ -3,9 +3,11 @@ package rules
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/expr"
@@ -17,9 +19,19 @@ const EngineVersion = "rules/1"
 
 // Engine decides by a compiled rules file. It is safe for concurrent use.
 type Engine struct {
-	file   *file
-	info   decision.Info
-	binder *decision.Binder
+	file    *file
+	info    decision.Info
+	binder  *decision.Binder
+	program atomic.Pointer[program]
+}
+
+// program is the rules in force, which [Engine.Disable] replaces as a whole.
+type program struct {
+	rules    []*rule
+	off      []string
+	artefact decision.Artefact
+	// dated: some rule has a period.
+	dated bool
 }
 
 // Compile reads a rules file. The name stands in positions; schema holds the attributes
@@ -31,7 +43,7 @@ func Compile(name string, data []byte, schema *decision.Schema) (*Engine, error)
 		return nil, problems
 	}
 	names := f.scope.Names()
-	return &Engine{
+	e := &Engine{
 		file:   f,
 		binder: decision.NewBinder(names...),
 		info: decision.Info{
@@ -43,11 +55,34 @@ func Compile(name string, data []byte, schema *decision.Schema) (*Engine, error)
 			Attributes:   names,
 			Capabilities: decision.Capabilities{Deterministic: true, Timeout: decision.TimeoutChecked},
 		},
-	}, nil
+	}
+	e.program.Store(e.assemble(nil))
+	return e, nil
+}
+
+// assemble lists the rules that are on.
+func (e *Engine) assemble(off map[string]bool) *program {
+	p := &program{off: slices.Sorted(maps.Keys(off)), artefact: e.info.Artefact}
+	for i := range e.file.rules {
+		r := &e.file.rules[i]
+		if r.off || off[r.id] || off[everyRule] {
+			continue
+		}
+		p.rules = append(p.rules, r)
+		p.dated = p.dated || r.active.bounded()
+	}
+	if len(p.off) > 0 {
+		p.artefact.StrategyVersion += " without " + strings.Join(p.off, ",")
+	}
+	return p
 }
 
 // Info describes the engine and the file.
-func (e *Engine) Info() decision.Info { return e.info }
+func (e *Engine) Info() decision.Info {
+	info := e.info
+	info.Artefact = e.program.Load().artefact
+	return info
+}
 
 // Close does nothing.
 func (e *Engine) Close(context.Context) error { return nil }
@@ -57,16 +92,23 @@ func (e *Engine) Close(context.Context) error { return nil }
 // [decision.Response.Check].
 func (e *Engine) Decide(_ context.Context, req *decision.Request, out *decision.Response) error {
 	out.Reset(len(req.Questions))
-	out.Artefact = e.info.Artefact
+	p := e.program.Load()
+	out.Artefact = p.artefact
 	if len(req.Questions) == 0 {
 		return nil
 	}
-	row := expr.Row{Values: req.Attrs.Values, At: e.binder.Bind(req.Attrs.Schema)}
-	v := e.evaluate(&row)
+	in := input{row: expr.Row{Values: req.Attrs.Values, At: e.binder.Bind(req.Attrs.Schema)}, now: req.Now}
+	v := e.evaluate(p, &in)
 	for i := range out.Decisions {
 		v.fill(&out.Decisions[i])
 	}
 	return nil
+}
+
+// input is what the rules see of a request.
+type input struct {
+	row expr.Row
+	now time.Time
 }
 
 // verdict is the answer of the rules for one row.
@@ -76,6 +118,7 @@ type verdict struct {
 	kind    decision.ReasonKind
 	rule    *rule // nil: the file's fallback, or none
 	skipped int
+	tagged  []*rule
 }
 
 func (v *verdict) fill(d *decision.Decision) {
@@ -90,129 +133,78 @@ func (v *verdict) fill(d *decision.Decision) {
 	d.Status, d.Action, d.Params = decision.OK, v.action.Label, v.params
 }
 
-// evaluate finds the deciding rule. A rule that matches but whose action cannot be
-// rendered answers with its own fallback, or counts as skipped.
-func (e *Engine) evaluate(row *expr.Row) verdict {
-	skipped := 0
-	for i := range e.file.rules {
-		r := &e.file.rules[i]
-		switch r.matches(row) {
+// evaluate finds the deciding rule, and what the rules before it tag. A rule that matches
+// but whose action cannot be rendered answers with its own fallback, or counts as skipped.
+func (e *Engine) evaluate(p *program, in *input) verdict {
+	var v verdict
+	for _, r := range p.rules {
+		switch r.matches(in) {
 		case expr.Unknown:
-			skipped++
+			v.skipped++
 		case expr.True:
-			params, ok := r.action.Params(row)
-			if ok {
-				return verdict{r.action, params, decision.ReasonMatch, r, skipped}
+			if r.action == nil && r.tags != nil {
+				v.tagged = append(v.tagged, r)
+			} else if v.answer(r, &in.row) {
+				return v
 			}
-			if r.fallback != nil {
-				params, _ = r.fallback.Params(row)
-				return verdict{r.fallback, params, decision.ReasonFallback, r, skipped}
-			}
-			skipped++
 		}
 	}
-	v := verdict{action: e.file.fallback, kind: decision.ReasonFallback, skipped: skipped}
-	if v.action == nil {
-		v.kind = decision.ReasonNone
-		return v
+	if v.action = e.file.fallback; v.action != nil {
+		v.kind = decision.ReasonFallback
+		v.params, _ = v.render(v.action, &in.row)
 	}
-	v.params, _ = v.action.Params(row)
 	return v
 }
 
-// matches is True when all conditions hold, False when one fails for certain, Unknown
-// otherwise. It does not stop at Unknown: a later condition may still fail, and then
-// nothing was skipped.
-func (r *rule) matches(row *expr.Row) expr.Truth {
-	out := expr.True
-	for i := range r.conditions {
-		switch r.conditions[i].holds(row) {
-		case expr.False:
-			return expr.False
-		case expr.Unknown:
-			out = expr.Unknown
-		}
+// answer lets a rule decide that matches; false when it cannot.
+func (v *verdict) answer(r *rule, row *expr.Row) bool {
+	if params, ok := v.render(r.action, row); ok {
+		v.action, v.params, v.kind, v.rule = r.action, params, decision.ReasonMatch, r
+		return true
 	}
-	return out
+	if r.fallback == nil {
+		v.skipped++
+		return false
+	}
+	v.params, _ = v.render(r.fallback, row)
+	v.action, v.kind, v.rule = r.fallback, decision.ReasonFallback, r
+	return true
 }
 
-// Explain says which rule decides and why, and which rules could not be evaluated.
-func (e *Engine) Explain(_ context.Context, req *decision.Request) (*decision.Explanation, error) {
-	row := expr.Row{Values: req.Attrs.Values, At: e.binder.Bind(req.Attrs.Schema)}
-	v := e.evaluate(&row)
-	var d decision.Decision
-	v.fill(&d)
-	x := &decision.Explanation{Reason: d.Reason}
-	for i := range e.file.rules {
-		r := &e.file.rules[i]
-		if r == v.rule {
-			break
-		}
-		if s, ok := r.skipped(&row); ok {
-			x.Skipped = append(x.Skipped, s)
-		}
+// render gives the action's parameters, with the tags so far.
+func (v *verdict) render(a *expr.Action, row *expr.Row) (string, bool) {
+	if len(v.tagged) == 0 {
+		return a.Params(row)
 	}
-	e.describe(x, &v, &row)
-	return x, nil
+	return a.Tagged(row, v.tags())
 }
 
-func (e *Engine) describe(x *decision.Explanation, v *verdict, row *expr.Row) {
-	switch {
-	case v.rule == nil && v.action == nil:
-		x.Text = "no rule matches and the file has no fallback"
-	case v.rule == nil:
-		x.Position = v.action.Pos
-		x.Text = fmt.Sprintf("no rule matches; the file's fallback answers %s", v.action.Label)
-	case v.kind == decision.ReasonFallback:
-		x.Position, x.Cited = v.rule.pos, v.rule.cited()
-		x.Text = fmt.Sprintf("rule %s matches, but its action lacks %s; its fallback answers %s",
-			v.rule.id, strings.Join(v.rule.action.Missing(row), ", "), v.action.Label)
-	default:
-		x.Position, x.Cited = v.rule.pos, v.rule.cited()
-		x.Text = fmt.Sprintf("rule %s matches and answers %s", v.rule.id, v.action.Label)
-	}
-}
-
-// cited lists what the rule reads, each name once.
-func (r *rule) cited() []string {
+// tags are the tags of the matching rules in file order, each once.
+func (v *verdict) tags() []string {
 	var out []string
-	add := func(name string) {
-		if !slices.Contains(out, name) {
-			out = append(out, name)
+	for _, r := range v.tagged {
+		for _, t := range r.tags {
+			if !slices.Contains(out, t) {
+				out = append(out, t)
+			}
 		}
-	}
-	for i := range r.conditions {
-		add(r.conditions[i].attr.Name)
-	}
-	for _, a := range r.action.Reads() {
-		add(a.Name)
 	}
 	return out
 }
 
-// skipped says why the rule could not be evaluated, and false when it could.
-func (r *rule) skipped(row *expr.Row) (decision.SkippedRule, bool) {
-	s := decision.SkippedRule{Rule: r.id}
-	switch r.matches(row) {
-	case expr.False:
-		return s, false
-	case expr.True:
-		s.Missing = r.action.Missing(row)
-		s.Cause = "its action lacks " + strings.Join(s.Missing, ", ")
-		return s, true
-	}
-	var causes []string
-	for i := range r.conditions {
-		c := &r.conditions[i]
-		cause := c.cause(row)
-		if cause == "" {
-			continue
+// matches is False also when the rule is not in force, and Unknown when it is dated and
+// the request has no clock.
+func (r *rule) matches(in *input) expr.Truth {
+	if r.active.bounded() {
+		if in.now.IsZero() {
+			if allOf(r.conditions, &in.row) == expr.False {
+				return expr.False
+			}
+			return expr.Unknown
 		}
-		causes = append(causes, cause)
-		if row.Get(&c.attr) == nil && !slices.Contains(s.Missing, c.attr.Name) {
-			s.Missing = append(s.Missing, c.attr.Name)
+		if !r.active.holds(in.now) {
+			return expr.False
 		}
 	}
-	s.Cause = strings.Join(slices.Compact(causes), ", ")
-	return s, true
+	return allOf(r.conditions, &in.row)
 }

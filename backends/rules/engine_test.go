@@ -170,7 +170,10 @@ func TestExplain(t *testing.T) {
 	}{
 		{"match", map[string]any{"headers.user-agent": "x", "path": "/api", "metrics.edge_error_rate_1m": 0.2, "headers.x-pop": "fra"}, decision.Explanation{
 			Reason: decision.Reason{Kind: decision.ReasonMatch, Rule: "shed"}, Position: decision.Position{File: "edge.yaml", Line: 11, Column: 5},
-			Text: "rule shed matches and answers reroute", Cited: []string{"metrics.edge_error_rate_1m", "path", "headers.x-pop"}}},
+			Text: "rule shed matches and answers reroute", Conditions: []decision.Condition{
+				{Text: "metrics.edge_error_rate_1m gt 0.05", Value: "0.2", Position: decision.Position{File: "edge.yaml", Line: 13, Column: 9}, Truth: "true"},
+				{Text: `path prefix "/api"`, Value: `"/api"`, Position: decision.Position{File: "edge.yaml", Line: 16, Column: 9}, Truth: "true"}},
+			Cited: []string{"metrics.edge_error_rate_1m", "path", "headers.x-pop"}}},
 		{"skipped", map[string]any{"path": "/api", "metrics.edge_error_rate_1m": math.NaN(), "risk": "high"}, decision.Explanation{
 			Reason: decision.Reason{Kind: decision.ReasonFallback, Skipped: 3}, Position: decision.Position{File: "edge.yaml", Line: 21, Column: 11},
 			Text: "no rule matches; the file's fallback answers origin",
@@ -182,7 +185,8 @@ func TestExplain(t *testing.T) {
 		{"template", map[string]any{"headers.user-agent": "x", "path": "/api", "metrics.edge_error_rate_1m": 1.0, "risk": 5.0}, decision.Explanation{
 			Reason: decision.Reason{Kind: decision.ReasonMatch, Rule: "risky", Skipped: 1}, Position: decision.Position{File: "edge.yaml", Line: 18, Column: 5},
 			Text: "rule risky matches and answers block", Cited: []string{"risk"},
-			Skipped: []decision.SkippedRule{{Rule: "shed", Missing: []string{"headers.x-pop"}, Cause: "its action lacks headers.x-pop"}}}},
+			Conditions: []decision.Condition{{Text: "risk ge 1", Value: "5", Position: decision.Position{File: "edge.yaml", Line: 19, Column: 18}, Truth: "true"}},
+			Skipped:    []decision.SkippedRule{{Rule: "shed", Missing: []string{"headers.x-pop"}, Cause: "its action lacks headers.x-pop"}}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := e.Explain(context.Background(), request(t, tc.attrs))

@@ -1,7 +1,8 @@
 package rules
 
 import (
-	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
@@ -15,9 +16,14 @@ const maxRules = 100_000
 type rule struct {
 	id         string
 	pos        decision.Position
-	conditions []condition
-	action     *expr.Action
-	fallback   *expr.Action
+	conditions []node // all must hold
+	// tags are what a rule that is not terminal adds; its action is nil then.
+	tags     []string
+	action   *expr.Action
+	fallback *expr.Action
+	// off: the file itself switches the rule off.
+	off    bool
+	active period
 }
 
 // file is a compiled rules file.
@@ -27,6 +33,7 @@ type file struct {
 	rules     []rule
 	fallback  *expr.Action
 	scope     *expr.Scope
+	tests     []test
 }
 
 // reader walks a file and adds to its problems.
@@ -36,6 +43,10 @@ type reader struct {
 	out  *file
 	// strict also refuses what is harmless in a decision but surely a mistake.
 	strict bool
+	// tagged: some rule of the file is not terminal.
+	tagged bool
+	// cel compiles the file's calculations; nil until there is one.
+	cel *expr.Compiler
 }
 
 // read compiles the file as far as possible; what is wrong is in the problems.
@@ -45,7 +56,7 @@ func read(name string, data []byte, schema *decision.Schema, strict bool) (*file
 		return nil, doc.Problems
 	}
 	r := &reader{doc: doc, data: data, out: &file{scope: expr.NewScope(schema)}, strict: strict}
-	if m := root.Map("version", "description", "scenarios", "attributes", "rules", "fallback"); root.IsMap() {
+	if m := root.Map("version", "description", "scenarios", "attributes", "rules", "fallback", "tests"); root.IsMap() {
 		r.file(m)
 	}
 	doc.Problems.Sort()
@@ -69,7 +80,9 @@ func (r *reader) file(m *document.Map) {
 		}
 	}
 	if list := m.Need("rules"); list != nil {
-		r.rules(list.List())
+		nodes := list.List()
+		r.tagged = slices.ContainsFunc(nodes, isTagger)
+		r.rules(nodes)
 	}
 	if f := m.Get("fallback"); f != nil {
 		r.out.fallback = r.action(f, true)
@@ -77,10 +90,30 @@ func (r *reader) file(m *document.Map) {
 		r.doc.Warnf(decision.Position{File: r.doc.Name, Line: 1, Column: 1},
 			"add a fallback action, if there is a safe one", "no fallback: what no rule matches is answered with abstain")
 	}
+	if t := m.Get("tests"); t != nil {
+		r.tests(t.List())
+	}
+}
+
+// isTagger looks ahead for a rule that is not terminal: the actions before it have to
+// leave room for its tags.
+func isTagger(n *document.Node) bool {
+	if !n.IsMap() {
+		return false
+	}
+	t := n.Map().Get("terminal")
+	if t == nil {
+		return false
+	}
+	text, ok := "", t.IsScalar() && !t.IsNull()
+	if ok {
+		text, _ = t.Text()
+	}
+	return text == "false"
 }
 
 func (r *reader) action(n *document.Node, fixed bool) *expr.Action {
-	return expr.ReadAction(n, nil, r.out.scope, expr.ActionOptions{Data: r.data, Fixed: fixed})
+	return expr.ReadAction(n, nil, r.out.scope, expr.ActionOptions{Data: r.data, Fixed: fixed, Tags: r.tagged})
 }
 
 func (r *reader) rules(nodes []*document.Node) {
@@ -96,25 +129,54 @@ func (r *reader) rules(nodes []*document.Node) {
 }
 
 func (r *reader) rule(n *document.Node, seen map[string]int) {
-	m := n.Map("id", "description", "conditions", "action", "fallback")
+	m := n.Map("id", "description", "enabled", "active", "conditions", "action", "fallback", "terminal", "tags")
 	if !n.IsMap() {
 		return
 	}
 	out := rule{pos: n.Pos()}
 	if id := m.Need("id"); id != nil {
-		out.id, _ = id.Text()
-		if line, dup := seen[out.id]; dup {
-			id.Errorf("give each rule an id of its own", "rule id %q stands twice (first in line %d)", out.id, line)
-		}
-		seen[out.id] = id.Pos().Line
+		out.id = r.id(id, seen)
 	}
 	if d := m.Get("description"); d != nil {
 		d.Text()
 	}
+	if e := m.Get("enabled"); e != nil {
+		on, ok := e.Bool()
+		out.off = ok && !on
+	}
+	if a := m.Get("active"); a != nil {
+		out.active = r.period(a)
+	}
 	if list := m.Need("conditions"); list != nil {
-		for _, c := range list.List() {
-			out.conditions = append(out.conditions, r.condition(c))
-		}
+		out.conditions = r.conditions(list)
+	}
+	if t := m.Get("terminal"); t != nil {
+		t.Bool()
+	}
+	if isTagger(n) {
+		r.tagger(n, m, &out)
+	} else {
+		r.answer(m, &out)
+	}
+	r.out.rules = append(r.out.rules, out)
+}
+
+func (r *reader) id(n *document.Node, seen map[string]int) string {
+	id, _ := n.Text()
+	switch line, dup := seen[id]; {
+	case dup:
+		n.Errorf("give each rule an id of its own", "rule id %q stands twice (first in line %d)", id, line)
+	case id == everyRule || strings.ContainsAny(id, "\r\n"):
+		n.Errorf("", "%q cannot be a rule's id", document.Short(id))
+	}
+	seen[id] = n.Pos().Line
+	return id
+}
+
+// answer reads what a terminal rule answers.
+func (r *reader) answer(m *document.Map, out *rule) {
+	if t := m.Get("tags"); t != nil {
+		t.Errorf("write terminal: false, or leave tags out", "a rule that decides has no tags")
 	}
 	if a := m.Need("action"); a != nil {
 		out.action = r.action(a, false)
@@ -123,186 +185,26 @@ func (r *reader) rule(n *document.Node, seen map[string]int) {
 		out.fallback = r.action(f, true)
 		r.uselessFallback(f, out.action)
 	}
-	r.out.rules = append(r.out.rules, out)
+}
+
+// tagger reads what a rule that is not terminal adds to the answer of the rule that
+// decides.
+func (r *reader) tagger(n *document.Node, m *document.Map, out *rule) {
+	for _, name := range []string{"action", "fallback"} {
+		if x := m.Get(name); x != nil {
+			x.Errorf("leave it out, or leave terminal out", "a rule with terminal: false decides nothing, so it has no %s", name)
+		}
+	}
+	t := m.Get("tags")
+	if t == nil {
+		n.Errorf("name what it marks, as in tags: [suspicious]", "a rule with terminal: false needs tags")
+		return
+	}
+	out.tags = t.SomeTexts("name what the rule marks, as in tags: [suspicious]")
 }
 
 func (r *reader) uselessFallback(n *document.Node, a *expr.Action) {
 	if a != nil && !a.Templated() {
 		r.doc.Warnf(n.Pos(), "remove it", "this fallback is never used: the rule's action has no template that can fail")
-	}
-}
-
-// condition reads one condition; one that is wrong is in the problems, and what is
-// returned then is not used.
-func (r *reader) condition(n *document.Node) condition {
-	m := n.Map("field", "operator", "value")
-	var c condition
-	field := m.Need("field")
-	known := field != nil && r.field(field, &c)
-	op := m.Need("operator")
-	if op == nil || !r.operator(op, &c) || !known {
-		return c
-	}
-	value := m.Get("value")
-	switch {
-	case c.op == opExists && value == nil:
-		c.value = decision.BoolValue(true)
-	case value == nil:
-		m.Need("value")
-	case c.op == opIn:
-		r.list(value, &c)
-	default:
-		if v, ok := value.Value(); ok {
-			r.value(value, v, &c)
-		}
-	}
-	return c
-}
-
-func (r *reader) field(n *document.Node, c *condition) bool {
-	name, ok := n.Text()
-	if !ok {
-		return false
-	}
-	a, err := r.out.scope.Use(name)
-	if err != nil {
-		n.Errorf(expr.HintOf(err), "%v", err)
-		return false
-	}
-	r.out.scope.WarnUnrecorded(r.doc, n.Pos(), a)
-	c.attr = a
-	return true
-}
-
-func (r *reader) operator(n *document.Node, c *condition) bool {
-	name, ok := n.Text()
-	if !ok {
-		return false
-	}
-	for i, o := range operators() {
-		if o == name {
-			c.op = operator(i)
-			return true
-		}
-	}
-	n.Errorf(expr.Suggest(operatorAlias(name), operators()), "unknown operator %q", document.Short(name))
-	return false
-}
-
-// operatorAlias maps what people write in other languages to ours, for the hint.
-func operatorAlias(name string) string {
-	switch name {
-	case "==", "=", "equals", "is":
-		return "eq"
-	case "!=", "<>", "not_equals":
-		return "ne"
-	case ">", "greater_than":
-		return "gt"
-	case ">=", "gte":
-		return "ge"
-	case "<", "less_than":
-		return "lt"
-	case "<=", "lte":
-		return "le"
-	case "starts_with", "startsWith":
-		return "prefix"
-	case "ends_with", "endsWith":
-		return "suffix"
-	case "regex", "regexp", "=~":
-		return "matches"
-	}
-	return name
-}
-
-// value checks the right-hand side against the operator and the field's type.
-func (r *reader) value(n *document.Node, v decision.Value, c *condition) {
-	c.value = v
-	switch c.op {
-	case opExists:
-		if v.Type() != decision.Bool {
-			n.Errorf("write true or false, or leave it out", "value of exists must be true or false, got %v", v.Type())
-		}
-	case opContains, opPrefix, opSuffix, opMatches:
-		r.textValue(n, c)
-	case opGt, opGe, opLt, opLe:
-		r.number(n, c)
-	default:
-		c.value = r.comparable(n, v, c.attr)
-	}
-}
-
-func (r *reader) textValue(n *document.Node, c *condition) {
-	if t := c.attr.Type; t != decision.String && t != decision.Null {
-		n.Errorf("compare it with eq, gt, ...", "%s needs a text, but %s is %v", operators()[c.op], c.attr.Name, t)
-		return
-	}
-	if c.value.Type() != decision.String {
-		n.Errorf("quote it", "value of %s must be text, got %v", operators()[c.op], c.value.Type())
-		return
-	}
-	if c.op != opMatches {
-		return
-	}
-	if err := expr.CheckPattern(c.value.Str()); err != nil {
-		n.Errorf("patterns are RE2", "%v", err)
-		return
-	}
-	re, err := regexp.Compile(c.value.Str())
-	if err != nil {
-		n.Errorf("patterns are RE2", "%v", err)
-		return
-	}
-	c.re = re
-}
-
-func (r *reader) number(n *document.Node, c *condition) {
-	if t := c.attr.Type; t == decision.String || t == decision.Bool {
-		n.Errorf("texts compare with eq, prefix, in, ...", "%s needs a number, but %s is %v", operators()[c.op], c.attr.Name, t)
-		return
-	}
-	if _, ok := c.value.Number(); !ok {
-		n.Errorf("", "value of %s must be a number, got %v", operators()[c.op], c.value.Type())
-	}
-}
-
-// comparable checks that a value can equal the attribute at all.
-func (r *reader) comparable(n *document.Node, v decision.Value, a expr.Attr) decision.Value {
-	if a.Type == decision.Null {
-		return v
-	}
-	w, ok := v.Convert(a.Type)
-	if !ok {
-		hint := ""
-		switch {
-		case a.Type == decision.String:
-			hint = "quote it"
-		case v.Type() == decision.String:
-			hint = "write it without quotes"
-		}
-		n.Errorf(hint, "%s is %v, the value %s is %v: they are never equal", a.Name, a.Type, document.Short(v.String()), v.Type())
-	}
-	return w
-}
-
-func (r *reader) list(n *document.Node, c *condition) {
-	nodes := n.List()
-	if n.IsList() && len(nodes) == 0 {
-		n.Errorf("", "the list of in is empty: the condition never holds")
-	}
-	texts := true
-	for _, e := range nodes {
-		v, ok := e.Value()
-		if !ok {
-			continue
-		}
-		v = r.comparable(e, v, c.attr)
-		texts = texts && v.Type() == decision.String
-		c.list = append(c.list, v)
-	}
-	if texts {
-		c.set = make(map[string]bool, len(c.list))
-		for _, v := range c.list {
-			c.set[v.Str()] = true
-		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 type Action struct {
 	Label string
 	Pos   decision.Position
-	// parts are JSON text; a part with attr is a value inside a JSON string.
+	// parts are JSON text; a part with attr is a value inside a JSON string, one with tags
+	// the place of the tags.
 	parts  []segment
 	static string
 	attrs  []Attr
@@ -30,6 +31,8 @@ type ActionOptions struct {
 	Data []byte
 	// Fixed refuses templates: a fallback must always be possible.
 	Fixed bool
+	// Tags keeps the parameter "tags" free for [Action.Tagged].
+	Tags bool
 }
 
 // ReadAction reads an action: a label, or a map whose name (else type) is the label and
@@ -56,9 +59,8 @@ func ReadAction(n, params *document.Node, scope *Scope, o ActionOptions) *Action
 		return nil
 	}
 	a.parts, a.attrs = w.out, w.attrs
-	if len(a.parts) == 1 && a.parts[0].attr == nil {
-		a.static = a.parts[0].text
-		a.parts = nil
+	if len(a.attrs) == 0 {
+		a.static, _ = a.Tagged(nil, nil)
 	}
 	return a
 }
@@ -80,7 +82,7 @@ func label(n *document.Node) string {
 }
 
 // Templated reports whether the parameters depend on the request.
-func (a *Action) Templated() bool { return a.parts != nil }
+func (a *Action) Templated() bool { return len(a.attrs) > 0 }
 
 // Reads returns the attributes that the templates name.
 func (a *Action) Reads() []Attr { return a.attrs }
@@ -88,23 +90,70 @@ func (a *Action) Reads() []Attr { return a.attrs }
 // Params returns the parameters as a JSON object, or "" when there are none. It is
 // false when a template names an attribute that the row lacks.
 func (a *Action) Params(row *Row) (string, bool) {
-	if a.parts == nil {
+	if len(a.attrs) == 0 {
 		return a.static, true
 	}
+	return a.Tagged(row, nil)
+}
+
+// Tagged is Params with one more parameter, "tags", a list of texts; it is left out when
+// there are none. The action must have been read with ActionOptions.Tags.
+func (a *Action) Tagged(row *Row, tags []string) (string, bool) {
 	var buf [256]byte
 	out := buf[:0]
-	for _, p := range a.parts {
-		if p.attr == nil {
+	for i := range a.parts {
+		p := &a.parts[i]
+		switch {
+		case p.tags != noTags:
+			out = p.tags.append(out, tags)
+		case p.attr == nil:
 			out = append(out, p.text...)
-			continue
+		default:
+			v, ok := p.value(row)
+			if !ok {
+				return "", false
+			}
+			out = appendEscaped(out, v)
 		}
-		v, ok := p.value(row)
-		if !ok {
-			return "", false
-		}
-		out = appendEscaped(out, v)
 	}
 	return string(out), true
+}
+
+// tagPlace is what stands around the tags in the object of parameters.
+type tagPlace uint8
+
+const (
+	noTags tagPlace = iota
+	tagsAlone
+	tagsBefore // another parameter
+	tagsLast
+)
+
+func (p tagPlace) append(out []byte, tags []string) []byte {
+	if len(tags) == 0 {
+		return out
+	}
+	switch p {
+	case tagsAlone:
+		out = append(out, '{')
+	case tagsLast:
+		out = append(out, ',')
+	}
+	out = append(out, `"tags":[`...)
+	for i, t := range tags {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), []byte(appendEscaped(nil, t))...), '"')
+	}
+	out = append(out, ']')
+	switch p {
+	case tagsAlone:
+		out = append(out, '}')
+	case tagsBefore:
+		out = append(out, ',')
+	}
+	return out
 }
 
 // Missing returns the names that Params lacks for a row.
@@ -154,6 +203,10 @@ func (w *actionReader) collect(n *document.Node, except string) {
 			n.File().Errorf(e.KeyPos, "", "parameter %q stands twice", e.Key)
 			continue
 		}
+		if e.Key == "tags" && w.o.Tags {
+			n.File().Errorf(e.KeyPos, "give the parameter another name", `the parameter "tags" holds the tags of the file's rules that are not terminal`)
+			continue
+		}
 		w.known(e)
 		w.keys = append(w.keys, e.Key)
 		w.fields[e.Key] = e.Value
@@ -174,19 +227,32 @@ func (w *actionReader) known(e document.Entry) {
 	}
 }
 
-// object writes the collected fields.
+// object writes the collected fields, with a place for the tags where there may be some.
 func (w *actionReader) object() {
 	if len(w.keys) == 0 {
+		if w.o.Tags {
+			w.out = append(w.out, segment{tags: tagsAlone})
+		}
 		return
 	}
 	sort.Strings(w.keys)
 	w.raw("{")
+	tags := w.o.Tags
 	for i, k := range w.keys {
-		if i > 0 {
+		if tags && k > "tags" {
+			if i > 0 {
+				w.raw(",")
+			}
+			w.out = append(w.out, segment{tags: tagsBefore})
+			tags = false
+		} else if i > 0 {
 			w.raw(",")
 		}
 		w.key(k, w.fields[k])
 		w.value(w.fields[k])
+	}
+	if tags {
+		w.out = append(w.out, segment{tags: tagsLast})
 	}
 	w.raw("}")
 }
@@ -275,7 +341,7 @@ func (w *actionReader) text(n *document.Node, s string) {
 
 // raw appends JSON text, joined to the text before it.
 func (w *actionReader) raw(s string) {
-	if n := len(w.out); n > 0 && w.out[n-1].attr == nil {
+	if n := len(w.out); n > 0 && w.out[n-1].attr == nil && w.out[n-1].tags == noTags {
 		w.out[n-1].text += s
 		return
 	}

@@ -74,6 +74,24 @@ func hasMacro() cel.Macro {
 
 // Bool compiles a condition. What is wrong goes to the file of n, and the result is nil.
 func (c *Compiler) Bool(n *document.Node) *Program {
+	p := compileNode(c, n, c.compile)
+	if p != nil {
+		c.warnUnrecorded(n, &p.reading)
+	}
+	return p
+}
+
+// Number compiles an expression that gives a number, as Bool does a condition.
+func (c *Compiler) Number(n *document.Node) *Calculation {
+	p := compileNode(c, n, c.number)
+	if p != nil {
+		c.warnUnrecorded(n, &p.reading)
+	}
+	return p
+}
+
+// compileNode compiles the text of a node and reports what is wrong at its place in the file.
+func compileNode[T any](c *Compiler, n *document.Node, compile func(string) (*T, []finding)) *T {
 	text, ok := n.Text()
 	if !ok {
 		return nil
@@ -81,44 +99,88 @@ func (c *Compiler) Bool(n *document.Node) *Program {
 	if comment := n.TrailingComment(); comment != "" {
 		n.File().Warnf(n.Pos(), "quote the expression", "the rest of the line is a comment: %q", document.Short(comment))
 	}
-	p, findings := c.compile(text)
+	p, findings := compile(text)
 	for _, f := range findings {
 		n.File().Errorf(locate(c.data, n, text, f.offset), f.hint, "%s", f.message)
-	}
-	if p != nil {
-		for i, a := range p.reads {
-			c.scope.WarnUnrecorded(n.File(), locate(c.data, n, text, p.offsets[i]), a)
-		}
 	}
 	return p
 }
 
+func (c *Compiler) warnUnrecorded(n *document.Node, r *reading) {
+	text, _ := n.Text()
+	for i, a := range r.reads {
+		c.scope.WarnUnrecorded(n.File(), locate(c.data, n, text, r.offsets[i]), a)
+	}
+}
+
 // compile is Bool without a file.
 func (c *Compiler) compile(text string) (*Program, []finding) {
-	if strings.TrimSpace(text) == "" {
-		return nil, []finding{{message: "the condition is empty", hint: "write true for a rule that always holds"}}
-	}
-	src := common.NewTextSource(text)
-	parsed, iss := c.env.ParseSource(src)
-	if iss.Err() != nil {
-		return nil, c.findings(src, text, iss)
-	}
-	w := newRewriter(c.scope, parsed.NativeRep())
-	w.walk(parsed.NativeRep().Expr())
-	if len(w.findings) > 0 {
-		return nil, w.findings
-	}
-	checked, iss := c.env.Check(parsed)
-	if iss.Err() != nil {
-		return nil, c.findings(src, text, iss)
+	checked, r, findings := c.check(text)
+	if len(findings) > 0 {
+		return nil, findings
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && t.Kind() != cel.DynKind {
 		return nil, []finding{{message: fmt.Sprintf("the condition gives %s, not true or false", t), hint: "compare it with something"}}
 	}
-	if f := c.tooDear(checked); f != nil {
-		return nil, []finding{*f}
+	p := &Program{reading: *r}
+	if low, ok := c.lower(checked); ok {
+		p.eval = low.truth()
+		p.always = low.lit != nil && low.lit.Bool()
 	}
-	return c.program(checked, w)
+	return p, nil
+}
+
+// number is Number without a file.
+func (c *Compiler) number(text string) (*Calculation, []finding) {
+	checked, r, findings := c.check(text)
+	if len(findings) > 0 {
+		return nil, findings
+	}
+	switch t := checked.OutputType(); {
+	case !t.IsExactType(cel.IntType) && !t.IsExactType(cel.DoubleType) && t.Kind() != cel.DynKind:
+		return nil, []finding{{message: fmt.Sprintf("the expression gives %s, not a number", t), hint: "conditions compare numbers: write the comparison as operator and value"}}
+	case len(r.reads) == 0:
+		return nil, []finding{{message: "the expression reads no attribute", hint: "write the number as the value of a comparison"}}
+	}
+	p := &Calculation{reading: *r}
+	if low, ok := c.lower(checked); ok {
+		p.eval = low.value()
+	}
+	return p, nil
+}
+
+func (c *Compiler) lower(checked *cel.Ast) (code, bool) {
+	l := &lowerer{ast: checked.NativeRep(), scope: c.scope}
+	return l.lower(checked.NativeRep().Expr())
+}
+
+// check parses, type-checks and plans an expression.
+func (c *Compiler) check(text string) (*cel.Ast, *reading, []finding) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil, []finding{{message: "the condition is empty", hint: "write true for a rule that always holds"}}
+	}
+	src := common.NewTextSource(text)
+	parsed, iss := c.env.ParseSource(src)
+	if iss.Err() != nil {
+		return nil, nil, c.findings(src, text, iss)
+	}
+	w := newRewriter(c.scope, parsed.NativeRep())
+	w.walk(parsed.NativeRep().Expr())
+	if len(w.findings) > 0 {
+		return nil, nil, w.findings
+	}
+	checked, iss := c.env.Check(parsed)
+	if iss.Err() != nil {
+		return nil, nil, c.findings(src, text, iss)
+	}
+	if f := c.tooDear(checked); f != nil {
+		return nil, nil, []finding{*f}
+	}
+	prog, err := c.env.Program(checked)
+	if err != nil {
+		return nil, nil, []finding{{message: fmt.Sprintf("plan: %v", err)}}
+	}
+	return checked, w.reading(prog), nil
 }
 
 func (c *Compiler) tooDear(checked *cel.Ast) *finding {
@@ -132,25 +194,17 @@ func (c *Compiler) tooDear(checked *cel.Ast) *finding {
 	return nil
 }
 
-func (c *Compiler) program(checked *cel.Ast, w *rewriter) (*Program, []finding) {
-	prog, err := c.env.Program(checked)
-	if err != nil {
-		return nil, []finding{{message: fmt.Sprintf("plan: %v", err)}}
-	}
-	p := &Program{cel: prog}
+// reading is what the rewriter found, with the plan of the program.
+func (w *rewriter) reading(prog cel.Program) *reading {
+	r := &reading{cel: prog}
 	for _, a := range w.reads {
-		p.reads = append(p.reads, a)
+		r.reads = append(r.reads, a)
 	}
-	sort.Slice(p.reads, func(i, j int) bool { return p.reads[i].Slot < p.reads[j].Slot })
-	for _, a := range p.reads {
-		p.offsets = append(p.offsets, w.first[a.Slot])
+	sort.Slice(r.reads, func(i, j int) bool { return r.reads[i].Slot < r.reads[j].Slot })
+	for _, a := range r.reads {
+		r.offsets = append(r.offsets, w.first[a.Slot])
 	}
-	l := &lowerer{ast: checked.NativeRep(), scope: c.scope}
-	if low, ok := l.lower(checked.NativeRep().Expr()); ok {
-		p.eval = low.truth()
-		p.always = low.lit != nil && low.lit.Bool()
-	}
-	return p, nil
+	return r
 }
 
 // findings converts cel-go's issues. Only the first syntax error is kept: what a parser

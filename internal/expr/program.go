@@ -14,11 +14,16 @@ import (
 
 // Program is a compiled condition. It is safe for concurrent use.
 type Program struct {
-	cel  cel.Program
+	reading
 	eval func(*Row) Truth // nil when not lowered
 	// always: it is the literal true.
 	always bool
-	reads  []Attr
+}
+
+// reading is the cel-go program of an expression, and what it reads.
+type reading struct {
+	cel   cel.Program
+	reads []Attr
 	// offsets say where each of reads is first named.
 	offsets []int
 }
@@ -42,8 +47,8 @@ func (p *Program) Lowered() bool { return p.eval != nil }
 // Always reports whether the condition is the literal true.
 func (p *Program) Always() bool { return p.always }
 
-// Reads returns the attributes that the condition names, in slot order.
-func (p *Program) Reads() []Attr { return p.reads }
+// Reads returns the attributes that the expression names, in slot order.
+func (p *reading) Reads() []Attr { return p.reads }
 
 // Names returns the names of [Program.Reads].
 func (p *Program) Names() []string {
@@ -74,7 +79,7 @@ func (p *Program) Explain(row *Row) (missing []string, cause string) {
 	return missing, "a computed value is NaN"
 }
 
-func (p *Program) readsNaN(row *Row) bool {
+func (p *reading) readsNaN(row *Row) bool {
 	for i := range p.reads {
 		if v := row.Get(&p.reads[i]); v != nil && math.IsNaN(v.Double()) {
 			return true

@@ -11,10 +11,12 @@ import (
 	"github.com/clefbench/clefbench/internal/secret"
 )
 
-// segment is literal text, or a reference to an attribute when attr is set.
+// segment is literal text, or a reference to an attribute when attr is set, or the place
+// of an action's tags.
 type segment struct {
 	text string
 	attr *Attr
+	tags tagPlace
 }
 
 // parseTemplate cuts text with `{{ name }}` references into segments, or says what is
