@@ -30,8 +30,7 @@ type program struct {
 	rules    []*rule
 	off      []string
 	artefact decision.Artefact
-	// dated: some rule has a period.
-	dated bool
+	index    *index // nil when the rules are few
 }
 
 // Compile reads a rules file. The name stands in positions; schema holds the attributes
@@ -69,8 +68,8 @@ func (e *Engine) assemble(off map[string]bool) *program {
 			continue
 		}
 		p.rules = append(p.rules, r)
-		p.dated = p.dated || r.active.bounded()
 	}
+	p.index = newIndex(p.rules)
 	if len(p.off) > 0 {
 		p.artefact.StrategyVersion += " without " + strings.Join(p.off, ",")
 	}
@@ -135,16 +134,22 @@ func (v *verdict) fill(d *decision.Decision) {
 
 // evaluate finds the deciding rule, and what the rules before it tag. A rule that matches
 // but whose action cannot be rendered answers with its own fallback, or counts as skipped.
-func (e *Engine) evaluate(p *program, in *input) verdict {
-	var v verdict
-	for _, r := range p.rules {
-		switch r.matches(in) {
-		case expr.Unknown:
-			v.skipped++
-		case expr.True:
-			if r.action == nil && r.tags != nil {
-				v.tagged = append(v.tagged, r)
-			} else if v.answer(r, &in.row) {
+func (e *Engine) evaluate(p *program, in *input) (v verdict) {
+	if p.index != nil {
+		var w walk
+		p.index.start(&w, &in.row)
+		for i, short := w.next(); i >= 0; i, short = w.next() {
+			r, conditions := p.rules[i], p.rules[i].conditions
+			if short != nil {
+				conditions = short[i]
+			}
+			if v.take(r, r.matches(conditions, in), &in.row) {
+				return v
+			}
+		}
+	} else {
+		for _, r := range p.rules {
+			if v.take(r, r.matches(r.conditions, in), &in.row) {
 				return v
 			}
 		}
@@ -154,6 +159,19 @@ func (e *Engine) evaluate(p *program, in *input) verdict {
 		v.params, _ = v.render(v.action, &in.row)
 	}
 	return v
+}
+
+// take adds what a rule does; true when it decides.
+func (v *verdict) take(r *rule, t expr.Truth, row *expr.Row) bool {
+	switch {
+	case t == expr.Unknown:
+		v.skipped++
+	case t == expr.True && r.action == nil:
+		v.tagged = append(v.tagged, r)
+	case t == expr.True:
+		return v.answer(r, row)
+	}
+	return false
 }
 
 // answer lets a rule decide that matches; false when it cannot.
@@ -193,18 +211,17 @@ func (v *verdict) tags() []string {
 }
 
 // matches is False also when the rule is not in force, and Unknown when it is dated and
-// the request has no clock.
-func (r *rule) matches(in *input) expr.Truth {
-	if r.active.bounded() {
-		if in.now.IsZero() {
-			if allOf(r.conditions, &in.row) == expr.False {
-				return expr.False
-			}
-			return expr.Unknown
-		}
-		if !r.active.holds(in.now) {
-			return expr.False
-		}
+// the request has no clock. The conditions are the rule's, or those that are left to test.
+func (r *rule) matches(conditions []node, in *input) expr.Truth {
+	t := allOf(conditions, &in.row)
+	if t == expr.False || !r.active.bounded() {
+		return t
 	}
-	return allOf(r.conditions, &in.row)
+	switch {
+	case in.now.IsZero():
+		return expr.Unknown
+	case !r.active.holds(in.now):
+		return expr.False
+	}
+	return t
 }

@@ -92,7 +92,7 @@ func (r *rule) cited() []string {
 // skipped says why the rule could not be evaluated, and false when it could.
 func (r *rule) skipped(in *input) (decision.SkippedRule, bool) {
 	s := decision.SkippedRule{Rule: r.id}
-	switch r.matches(in) {
+	switch r.matches(r.conditions, in) {
 	case expr.False:
 		return s, false
 	case expr.True:
