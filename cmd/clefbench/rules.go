@@ -20,11 +20,11 @@ import (
 func (a *app) rulesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Check and compile rules, strategies, matrices and models",
+		Short: "Check, test and compile rules, strategies, matrices and models",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.rulesCheckCommand(), a.rulesCompileCommand())
+	cmd.AddCommand(a.rulesCheckCommand(), a.rulesTestCommand(), a.rulesCompileCommand())
 	return cmd
 }
 
