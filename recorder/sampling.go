@@ -44,7 +44,7 @@ type Sampling struct {
 	RareBelow float64
 }
 
-// ParseKeep reads conditions as --keep of 'clefbench record' takes them, separated by
+// ParseKeep reads conditions as --sample-keep of 'clefbench record' takes them, separated by
 // commas: errors (error and timeout), error, timeout, denied, abstain, not-replayable,
 // confidence<X, rare<SHARE, action=A, rule=ID, scenario=S. X and SHARE are in (0,1].
 // Spaces around a condition do not count; a name can hold no comma.
@@ -196,6 +196,12 @@ func setOf(names []string) map[string]bool {
 
 // Draw is the head draw for one request without an entity.
 func (p *Sampler) Draw() bool { return p.rate >= 1 || p.random() < p.rate }
+
+// DrawID is Draw by the request's id instead of by chance: what is read twice is kept
+// twice or not at all. It is independent of the draw of a [Shadow] by the same id.
+func (p *Sampler) DrawID(request decision.ID) bool {
+	return p.rate >= 1 || unit(mix64(idHash(request))) < p.rate
+}
 
 // DrawEntity is the head draw for an entity's keyed hash, as rows carry it. It is
 // derived from the hash and not the hash itself, so that who splits the kept rows by

@@ -41,6 +41,7 @@ type recordFlags struct {
 	fsync   string
 	attrs   []string
 	upload  uploadFlags
+	sample  sampleFlags
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -55,7 +56,11 @@ after a crash: 'clefbench datasets verify' and every reader recover it.
 A line needs "scenario" and "action" (or "status"); "candidates", "attrs", "ts", "id",
 "entity", "latency_ns", "confidence", "reason", "rule_id", "propensity" and "keep_prob"
 are the fields that replay and scoring gain most from. docs/formats/record.md has all.
-Entities are hashed under the key in ` + entityKeyVar + `.`,
+Entities are hashed under the key in ` + entityKeyVar + `.
+
+With --sample, requests are kept or left as a whole: neighbouring lines of one request_id.
+--sample-keep names what is kept whatever the draw says; the keep_prob of the rows follows
+from the two, and estimates weighted by 1/keep_prob stay right.`,
 		Example: `  echo '{"scenario":"edge","action":"allow","candidates":["allow","block"],"attrs":{"path":"/"}}' |
     clefbench record -o snapshots
   clefbench record -o snapshots --ack --fsync batch < decisions.jsonl`,
@@ -69,6 +74,7 @@ Entities are hashed under the key in ` + entityKeyVar + `.`,
 	fl.IntVar(&f.batch, "batch", defaultBatch, "rows a batch")
 	fl.DurationVar(&f.every, "flush-interval", time.Second, "longest time a row waits for its batch")
 	fl.StringVar(&f.fsync, "fsync", "interval", "never, interval or batch: when files are synced to disk")
+	f.sample.register(fl)
 	f.upload.register(fl)
 	fl.StringVar(&f.upload.to, "upload", "", "also upload sealed segments to this bucket, as 'clefbench upload' does")
 	fl.StringVar(&f.upload.max, "spool-max", "", "bytes that may wait for their upload before stdin waits (default 4GiB)")
@@ -94,6 +100,10 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if f.batch < 1 || f.batch > maxBatch || f.every <= 0 {
 		return fail(exitUsage, "", "--batch must be 1 to %d, and --flush-interval positive", maxBatch)
 	}
+	sampled, err := f.sample.open(reader.key)
+	if err != nil {
+		return usage(err, "")
+	}
 	if err := a.sealDead(f.out); err != nil {
 		return err
 	}
@@ -101,7 +111,7 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if err != nil {
 		return outputError(err)
 	}
-	rec := &recording{app: a, flags: f, reader: reader, w: w}
+	rec := &recording{app: a, flags: f, reader: reader, w: w, sampled: sampled}
 	if f.upload.to != "" {
 		if rec.spool, err = f.upload.open(ctx, a, f.out); err != nil {
 			return err
@@ -159,11 +169,13 @@ type recording struct {
 	reader *lineReader
 	w      *arrowfile.Writer
 	spool  *spool.Spool // nil without --upload
-	row    snapshot.Snapshot
-	total  snapshot.Ledger
-	lost   snapshot.Ledger
-	fresh  int // rows since the last flush
-	acked  uint64
+	// sampled holds back the rows of the request that is being read; nil: all are kept.
+	sampled *requestSampler
+	row     snapshot.Snapshot
+	total   snapshot.Ledger
+	lost    snapshot.Ledger
+	fresh   int // rows since the last flush
+	acked   uint64
 }
 
 type inputLine struct {
@@ -182,6 +194,9 @@ func (r *recording) loop(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-tick.C:
+			if err := r.settleIdle(); err != nil {
+				return err
+			}
 			if err := r.flush(); err != nil {
 				return err
 			}
@@ -233,7 +248,16 @@ func (r *recording) line(l inputLine, n int) error {
 		}
 		return fail(exitData, "earlier lines are recorded; --skip-bad counts bad lines and goes on", "stdin:%d: %w", n, err)
 	}
-	if err := r.w.Append(&r.row); err != nil {
+	if r.sampled != nil {
+		return r.sample(n)
+	}
+	return r.append(&r.row, n)
+}
+
+// append writes the row of line n.
+func (r *recording) append(row *snapshot.Snapshot, n int) error {
+	if err := r.w.Append(row); err != nil {
+		r.unwritten(1)
 		return fmt.Errorf("stdin:%d: %w", n, err)
 	}
 	r.total.Written++
@@ -241,6 +265,13 @@ func (r *recording) line(l inputLine, n int) error {
 		return r.flush()
 	}
 	return nil
+}
+
+// unwritten counts rows that the disk did not take.
+func (r *recording) unwritten(n uint64) {
+	r.total.Drop("write-error", n)
+	r.lost.Drop("write-error", n)
+	r.lost.Offered += n
 }
 
 func (r *recording) flush() error {
@@ -265,12 +296,10 @@ func (r *recording) ack() {
 // close seals the recording. What could not be written is counted as dropped: written
 // is what the watermark covers, so that the ledger closes on a full disk, too.
 func (r *recording) close() error {
-	ferr := r.flush()
+	ferr := cmp.Or(r.settle(), r.flush())
 	if n := r.total.Written - r.w.Watermark(); n > 0 {
 		r.total.Written -= n
-		r.total.Drop("write-error", n)
-		r.lost.Drop("write-error", n)
-		r.lost.Offered += n
+		r.unwritten(n)
 	}
 	err := r.w.Close(r.lost, r.total)
 	if ferr != nil || err != nil {
