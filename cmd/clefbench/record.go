@@ -42,6 +42,9 @@ type recordFlags struct {
 	attrs   []string
 	upload  uploadFlags
 	sample  sampleFlags
+	// segmentSize and segmentAge end a segment.
+	segmentSize string
+	segmentAge  time.Duration
 }
 
 func (a *app) recordCommand() *cobra.Command {
@@ -75,6 +78,8 @@ from the two, and estimates weighted by 1/keep_prob stay right.`,
 	fl.DurationVar(&f.every, "flush-interval", time.Second, "longest time a row waits for its batch")
 	fl.StringVar(&f.fsync, "fsync", "interval", "never, interval or batch: when files are synced to disk")
 	f.sample.register(fl)
+	fl.StringVar(&f.segmentSize, "segment-size", "64MiB", "size at which a segment is sealed")
+	fl.DurationVar(&f.segmentAge, "segment-age", 5*time.Minute, "age at which a segment is sealed")
 	f.upload.register(fl)
 	fl.StringVar(&f.upload.to, "upload", "", "also upload sealed segments to this bucket, as 'clefbench upload' does")
 	fl.StringVar(&f.upload.max, "spool-max", "", "bytes that may wait for their upload before stdin waits (default 4GiB)")
@@ -104,10 +109,14 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if err != nil {
 		return usage(err, "")
 	}
+	size, err := parseBytes(f.segmentSize)
+	if err != nil || f.segmentAge <= 0 {
+		return fail(exitUsage, "as in --segment-size 64MiB --segment-age 5m", "--segment-size and --segment-age must be positive")
+	}
 	if err := a.sealDead(f.out); err != nil {
 		return err
 	}
-	w, err := arrowfile.Create(f.out, arrowfile.Options{BatchRows: f.batch, Sync: sync})
+	w, err := arrowfile.Create(f.out, arrowfile.Options{BatchRows: f.batch, Sync: sync, SegmentBytes: size, SegmentAge: f.segmentAge})
 	if err != nil {
 		return outputError(err)
 	}
