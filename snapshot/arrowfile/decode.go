@@ -259,7 +259,7 @@ func (d *decoder) values(v *vector) (err error) {
 func (d *decoder) offsets(v *vector) ([]byte, error) {
 	if v.n == 0 {
 		_, err := d.buffer(v, 1, 0)
-		return append(v.memory[1][:0], 0, 0, 0, 0), err
+		return make([]byte, 4), err
 	}
 	return d.buffer(v, 1, 4*(v.n+1))
 }
@@ -268,7 +268,7 @@ func (d *decoder) offsets(v *vector) ([]byte, error) {
 // is never reused, so that rows may keep their strings.
 func (d *decoder) chars(v *vector) (err error) {
 	if v.typ == typeUTF8 {
-		v.memory[2] = nil
+		v.memory[2] = held{}
 	}
 	if v.data, err = d.buffer(v, 2, 0); err != nil {
 		return err
@@ -326,7 +326,7 @@ func (d *decoder) buffer(v *vector, slot, need int) ([]byte, error) {
 // inflate decodes one compressed buffer into memory that it may enlarge: 8 bytes of
 // length, then a zstd frame. DecodeAll runs to the frame's end, which is where the
 // checksum is compared.
-func (d *decoder) inflate(b []byte, memory *[]byte) ([]byte, error) {
+func (d *decoder) inflate(b []byte, memory *held) ([]byte, error) {
 	if len(b) < 8 {
 		return nil, fmt.Errorf("compressed buffer of %d bytes", len(b))
 	}
@@ -343,16 +343,28 @@ func (d *decoder) inflate(b []byte, memory *[]byte) ([]byte, error) {
 	if d.spent += int(n); d.spent > maxBatch {
 		return nil, fmt.Errorf("batch of more than %d bytes", maxBatch)
 	}
-	room := int(n) + decodeSlack
-	if cap(*memory) < room {
-		*memory = make([]byte, 0, room)
+	if len(memory.frame) > 0 && int64(len(memory.data)) == n && bytes.Equal(frame, memory.frame) {
+		return memory.data, nil
 	}
-	out, err := d.zstd.DecodeAll(frame, (*memory)[:0:room])
+	return d.decodeFrame(frame, int(n), memory)
+}
+
+func (d *decoder) decodeFrame(frame []byte, n int, memory *held) ([]byte, error) {
+	memory.frame = memory.frame[:0]
+	room := n + decodeSlack
+	if cap(memory.data) < room {
+		memory.data = make([]byte, 0, room)
+	}
+	out, err := d.zstd.DecodeAll(frame, memory.data[:0:room])
 	if err != nil {
 		return nil, err
 	}
-	if int64(len(out)) != n {
+	if len(out) != n {
 		return nil, fmt.Errorf("%d bytes declared, %d found", n, len(out))
+	}
+	memory.data = memory.data[:n] // out, with all of its capacity
+	if len(frame) <= maxHeld {
+		memory.frame = append(memory.frame, frame...)
 	}
 	return out, nil
 }

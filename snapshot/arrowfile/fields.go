@@ -210,7 +210,7 @@ func list[R, E any](name string, at func(*R) *[]E, elem field[E]) field[R] {
 // word that a program reads to test for null.
 func floats[R any](name string, at func(*R) *[]float32) field[R] {
 	f := list(name, at, leaf[float32]("item", typeFloat32, 4, 0, put32, load32))
-	f.put = putFloats
+	f.put, f.bind = putFloats, bindFloats
 	return f
 }
 

@@ -130,3 +130,81 @@ func TestNullStructsHideTheirChildren(t *testing.T) {
 		t.Errorf("rows %v", rows)
 	}
 }
+
+// A frame that comes again is not decoded again; any other one is, also after an error.
+func TestHeldFramesAreTheirOwn(t *testing.T) {
+	enc, err := newEncoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := newDecoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	buffer := func(b byte, n int) []byte {
+		return enc.zstd.EncodeAll(bytes.Repeat([]byte{b}, n), binary.LittleEndian.AppendUint64(nil, uint64(n)))
+	}
+	a, b, long := buffer('a', 4000), buffer('b', 4000), buffer('a', 5000)
+	torn := bytes.Clone(a)
+	torn[len(torn)-1] ^= 1
+	d, memory := decoder{zstd: z}, held{}
+	for i, part := range [][]byte{a, a, b, a, long, a, torn, a, torn, b} {
+		want := byte('a')
+		if bytes.Equal(part, b) {
+			want = 'b'
+		}
+		got, err := d.inflate(part, &memory)
+		if bytes.Equal(part, torn) {
+			if err == nil {
+				t.Fatalf("step %d: a torn frame was read", i)
+			}
+			continue
+		}
+		if n := binary.LittleEndian.Uint64(part); err != nil || !bytes.Equal(got, bytes.Repeat([]byte{want}, int(n))) {
+			t.Fatalf("step %d: %d bytes, %v", i, len(got), err)
+		}
+	}
+}
+
+// Four numbers at a time, against one by one.
+func TestAllBelow16(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	outcomes := map[bool]int{}
+	for range 20000 {
+		data := make([]byte, 2*r.IntN(9))
+		limit := []int{0, 1, 5, 4096, 1<<15 - 1, 1 << 15, 1 << 20}[r.IntN(7)]
+		want := true
+		for i := 0; i < len(data); i += 2 {
+			v := r.IntN(max(min(limit, 1<<15), 1))
+			if r.IntN(12) == 0 {
+				v = []int{limit, limit - 1, limit + 1, 1 << 15, 1<<16 - 1}[r.IntN(5)] & 0xffff
+			}
+			binary.LittleEndian.PutUint16(data[i:], uint16(v))
+			want = want && int(int16(v)) >= 0 && v < limit
+		}
+		if got := allBelow16(data, limit); got != want {
+			t.Fatalf("%x below %d: %v, want %v", data, limit, got, want)
+		}
+		outcomes[want]++
+	}
+	if outcomes[true] < 1000 || outcomes[false] < 1000 {
+		t.Errorf("outcomes %v", outcomes)
+	}
+}
+
+func TestOnesIn(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for n := range 200 {
+		bitmap := make([]byte, (n+7)/8)
+		want := 0
+		for i := range bitmap {
+			bitmap[i] = byte(r.Uint32()) // beyond the last bit too
+		}
+		for i := range n {
+			want += int(bitmap[i>>3] >> (i & 7) & 1)
+		}
+		if got := onesIn(bitmap, n); got != want {
+			t.Errorf("%d of %d bits, want %d", got, n, want)
+		}
+	}
+}

@@ -88,10 +88,10 @@ func TestZipBombsAreRefused(t *testing.T) {
 	frame := enc.zstd.EncodeAll(make([]byte, size), nil)
 	inflate := func(declared uint64, frame []byte) error {
 		d := decoder{zstd: z}
-		var memory []byte
+		var memory held
 		_, err := d.inflate(append(binary.LittleEndian.AppendUint64(nil, declared), frame...), &memory)
-		if cap(memory) > 2*size {
-			t.Errorf("%d bytes for %d declared", cap(memory), declared)
+		if cap(memory.data) > 2*size {
+			t.Errorf("%d bytes for %d declared", cap(memory.data), declared)
 		}
 		return err
 	}
@@ -108,7 +108,7 @@ func TestZipBombsAreRefused(t *testing.T) {
 		}
 	}
 	d := decoder{zstd: z, spent: maxBatch - size + 1}
-	var memory []byte
+	var memory held
 	if _, err := d.inflate(append(binary.LittleEndian.AppendUint64(nil, size), frame...), &memory); err == nil {
 		t.Error("a batch beyond its limit was decoded")
 	}

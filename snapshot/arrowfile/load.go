@@ -137,8 +137,8 @@ func (v *vector) hide() {
 }
 
 func loadText(v *vector, from int, p places) {
-	if v.nulls == 0 && v.shape.dict != noDict && v.index == 2 {
-		loadCodes(v.data[2*from:], v.dict, p)
+	if v.shape.dict != noDict && v.index == 2 {
+		loadCodes(v, from, p)
 		return
 	}
 	for i := range p.n {
@@ -151,10 +151,22 @@ func loadText(v *vector, from int, p places) {
 	}
 }
 
-// loadCodes is loadText for the codes that this package writes, where none is null.
-func loadCodes(codes []byte, labels []string, p places) {
+// loadCodes is loadText for the codes that this package writes.
+func loadCodes(v *vector, from int, p places) {
+	labels, codes := v.dict, v.data[2*from:]
+	if v.nulls == 0 {
+		for i := range p.n {
+			*(*string)(p.at(i)) = labels[binary.LittleEndian.Uint16(codes[2*i:])]
+		}
+		return
+	}
 	for i := range p.n {
-		*(*string)(p.at(i)) = labels[binary.LittleEndian.Uint16(codes[2*i:])]
+		s := (*string)(p.at(i))
+		if v.ok(from + i) {
+			*s = labels[binary.LittleEndian.Uint16(codes[2*i:])]
+		} else {
+			*s = ""
+		}
 	}
 }
 
@@ -292,6 +304,13 @@ func loadOptFixed(v *vector, from int, p places) {
 }
 
 func loadID(v *vector, from int, p places) {
+	if v.nulls == 0 {
+		data := v.data[16*from:]
+		for i := range p.n {
+			*(*decision.ID)(p.at(i)) = decision.ID(data[16*i:])
+		}
+		return
+	}
 	for i := range p.n {
 		id := (*decision.ID)(p.at(i))
 		if v.ok(from + i) {
@@ -313,7 +332,12 @@ func loadInstant(v *vector, from int, p places) {
 	}
 }
 
+// loadValue loads an attribute.
 func loadValue(v *vector, from int, p places) {
+	if v.nulls == 0 && v.typ != typeBool {
+		loadValues(v, from, p)
+		return
+	}
 	for i := range p.n {
 		o := (*decision.Value)(p.at(i))
 		if v.ok(from + i) {
@@ -324,45 +348,20 @@ func loadValue(v *vector, from int, p places) {
 	}
 }
 
-// bindList binds the elements too. Those of a block are loaded at once, into memory that
-// the next block reuses.
-func bindList[E any](s *spec, v *vector, out loads) (loads, error) {
-	if _, n := v.bounds(0, v.n); n > maxBuffer/max(int(unsafe.Sizeof(*new(E))), 1) {
-		return nil, fmt.Errorf("column %q: %d elements in one batch", v.name, n)
-	}
-	elem, err := bindAll(s.fields, v.children, nil)
-	items, _ := v.scratch.([]E)
-	return append(out, load{v, s.at, func(v *vector, from int, p places) {
-		first, end := v.bounds(from, p.n)
-		if n := end - first; cap(items) < n || items == nil {
-			items = make([]E, n+n/4)
-			v.scratch = items
+// loadValues is loadValue where none is null, without a look at the type for each.
+func loadValues(v *vector, from int, p places) {
+	switch v.typ {
+	case typeInt64:
+		for i := range p.n {
+			*(*decision.Value)(p.at(i)) = decision.IntValue(int64(v.u64(from + i)))
 		}
-		items = items[:end-first]
-		clear(items)
-		elem.fill(first, placesOf(items))
-		loadList(v, from, p, items)
-	}}), err
-}
-
-// bounds are the elements of n rows.
-func (v *vector) bounds(from, n int) (first, end int) {
-	if n > 0 {
-		first, _ = v.span(from)
-		_, end = v.span(from + n - 1)
-	}
-	return first, end
-}
-
-// loadList makes each row's list a part of its block's elements; nil is null, an empty
-// list is not.
-func loadList[E any](v *vector, from int, p places, items []E) {
-	base, _ := v.bounds(from, p.n)
-	for i := range p.n {
-		list := (*[]E)(p.at(i))
-		if *list = nil; v.ok(from + i) {
-			first, end := v.span(from + i)
-			*list = items[first-base : end-base : end-base]
+	case typeFloat64:
+		for i := range p.n {
+			*(*decision.Value)(p.at(i)) = decision.DoubleValue(v.f64(from + i))
+		}
+	default:
+		for i := range p.n {
+			*(*decision.Value)(p.at(i)) = decision.StringValue(v.str(from + i))
 		}
 	}
 }

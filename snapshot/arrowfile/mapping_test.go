@@ -157,7 +157,7 @@ func TestBuffersThatAreNotCompressedAreCopiedOutOfAMap(t *testing.T) {
 	body := append(binary.LittleEndian.AppendUint64(nil, ^uint64(0)), "plain text"...)
 	for _, own := range []bool{true, false} {
 		d := decoder{own: own}
-		var memory []byte
+		var memory held
 		out, err := d.inflate(body, &memory)
 		if err != nil || string(out) != "plain text" {
 			t.Fatalf("%q, %v", out, err)
