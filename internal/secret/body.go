@@ -193,25 +193,6 @@ func (s *Scanner) find(dst []Match, text string, e *escapes) []Match {
 	return dst
 }
 
-// percentEscape is for text with percent escapes (RFC 3986); a '%' that is none stands
-// for itself.
-func percentEscape(dst []byte, s string) ([]byte, int) {
-	if s[0] == '%' && len(s) > 2 {
-		if hi, lo := hexDigit(s[1]), hexDigit(s[2]); hi >= 0 && lo >= 0 {
-			return append(dst, byte(hi<<4|lo)), 3
-		}
-	}
-	return append(dst, s[0]), 1
-}
-
-// formEscape is for application/x-www-form-urlencoded, where '+' is a space.
-func formEscape(dst []byte, s string) ([]byte, int) {
-	if s[0] == '+' {
-		return append(dst, ' '), 1
-	}
-	return percentEscape(dst, s)
-}
-
 // firstBytes returns the first two bytes that are no space.
 func firstBytes(s string) (a, b byte) {
 	for i := 0; i < len(s); i++ {
