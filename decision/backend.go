@@ -57,6 +57,9 @@ type Capabilities struct {
 	Timeout TimeoutKind
 }
 
+// BodyAttribute stands in Info.Attributes for the request's body.
+const BodyAttribute = "input"
+
 // Info describes a backend.
 type Info struct {
 	// Name is the user's name for it; Kind is the sort of backend (rules, flash, ...).
@@ -65,7 +68,7 @@ type Info struct {
 	// Scenarios lists what it can decide; empty means any.
 	Scenarios []string
 	// Attributes lists the attributes that it reads, for checking that a recording holds
-	// them; empty when unknown.
+	// them; empty when unknown. [BodyAttribute] among them says that it reads Request.Body.
 	Attributes   []string
 	Capabilities Capabilities
 }

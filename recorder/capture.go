@@ -19,7 +19,8 @@ type Redaction string
 
 // The redactions.
 const (
-	// Keep stores the value; it is the default.
+	// Keep stores the value; it is the default. What looks like a secret in a string is
+	// replaced, unless CaptureField.Raw says otherwise.
 	Keep Redaction = "keep"
 	// Drop stores nothing, and the row says that there was a value.
 	Drop Redaction = "drop"
@@ -49,6 +50,9 @@ type CaptureField struct {
 	// Func, when set, rewrites the value before Redact sees it. An error or a panic drops
 	// the request's rows and counts them as redaction-failed.
 	Func func(decision.Value) (decision.Value, error)
+	// Raw, with Keep, stores a string as it is: nobody looks for secrets in it. It is for
+	// attributes that are what is looked for elsewhere, such as mail addresses.
+	Raw bool
 }
 
 // EntitySource says where user, session or account stand; at most one is set. The raw
@@ -76,11 +80,19 @@ type EntitySource struct {
 type Capture struct {
 	Fields []CaptureField
 	Entity EntitySource
-	// Input and Output store the bodies of request and response, byte for byte up to
-	// Options.MaxBody, with length and digest of the original.
+	// Input and Output store the bodies of request and response, with length and digest of
+	// the original. Secrets in them are replaced (see "Credentials" in the package's
+	// documentation); everything else stays byte for byte. A body that begins as JSON, or
+	// is declared as such, and does not parse is not stored, nor is one that is no text. A
+	// body longer than Options.MaxBody is cut where it passes by, and then does not parse
+	// if it is JSON: half a secret would not be recognised.
 	Input, Output bool
-	// RedactBody, when set, rewrites each stored body (already cut to MaxBody); it gets
-	// a copy of its own. An error or a panic drops the request's rows.
+	// RawBodies stores bodies as they are, secrets and all, cut ones too. The segments say
+	// so.
+	RawBodies bool
+	// RedactBody, when set, rewrites each stored body (already cut to MaxBody) before
+	// secrets are looked for; it gets a copy of its own. An error or a panic drops the
+	// request's rows.
 	RedactBody func(body []byte) ([]byte, error)
 	// All stands for a list of everything: rows of Record and Wrap keep whatever
 	// attributes they come with, save those that no list may name and what is cut off URLs
@@ -97,17 +109,17 @@ func (c Capture) Digest() [32]byte {
 		Redact     Redaction
 		KeepFirst  int
 		Edges      []float64
-		Func       bool
+		Func, Raw  bool
 	}
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, f := range c.Fields {
 		orDefault(&f.Redact, Keep)
 		// Encoding into a hash fails only for edges that are not finite, which New refuses.
-		_ = enc.Encode(line{f.Name, f.Type.String(), f.Redact, f.KeepFirst, f.Edges, f.Func != nil})
+		_ = enc.Encode(line{f.Name, f.Type.String(), f.Redact, f.KeepFirst, f.Edges, f.Func != nil, f.Raw})
 	}
 	_ = enc.Encode(c.Entity)
-	_ = enc.Encode([]bool{c.Input, c.Output, c.RedactBody != nil, c.All})
+	_ = enc.Encode([]bool{c.Input, c.Output, c.RedactBody != nil, c.All, c.RawBodies})
 	return [32]byte(h.Sum(nil))
 }
 

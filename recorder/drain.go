@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/secret"
 	"github.com/clefbench/clefbench/snapshot"
 )
 
@@ -26,8 +27,9 @@ const (
 // validating.
 type drain struct {
 	*Recorder
-	mac   *mac
-	spare []*group
+	mac     *mac
+	secrets secret.Scanner
+	spare   []*group
 	// unflushed counts rows that were appended since the last flush.
 	unflushed int
 	// told is what the log has heard.
@@ -174,6 +176,9 @@ func (d *drain) prepare(g *group) (reason string, err error) {
 			return DropInvalid, err
 		}
 	}
+	if err := d.guard("redaction", func() error { return d.texts(g) }); err != nil {
+		return DropRedaction, err
+	}
 	return "", nil
 }
 
@@ -222,9 +227,9 @@ func (d *drain) redactRow(s *slot) (err error) {
 
 func (d *drain) attributes(schema *decision.Schema, vals []decision.Value, notes []string) ([]string, error) {
 	if d.plan.All {
-		return d.plan.denied.strip(schema, vals, notes), nil
+		return d.plan.denied.strip(schema, vals, notes, &d.secrets), nil
 	}
-	return d.plan.apply(vals, notes, d.mac)
+	return d.plan.apply(vals, notes, d.mac, &d.secrets)
 }
 
 // entity is the keyed hash of a raw entity, absent without a key.
@@ -264,23 +269,15 @@ func (d *drain) body(notes []string, name string, b *body) ([]byte, []string, er
 	if b.complete {
 		b.length = decision.Some(b.total)
 	}
-	switch cut := !b.complete || b.total > int64(len(b.data)); {
+	cut := !b.complete || b.total > int64(len(b.data)) && !b.rewritten
+	switch {
+	case b.rewritten:
 	case cut:
 		notes = append(notes, name+":truncated")
 	case d.mac != nil:
 		b.digest = decision.Some(d.mac.of(b.data))
 	}
-	if b.data == nil {
-		b.data = []byte{} // seen and empty is not the same as not captured
-	}
-	if d.plan.RedactBody == nil || len(b.data) == 0 {
-		return b.data, notes, nil
-	}
-	data, err := d.plan.RedactBody(b.data)
-	if err != nil {
-		return nil, notes, fmt.Errorf("%s: %w", name, err)
-	}
-	return data, append(notes, name+":rewritten"), nil
+	return d.clean(notes, name, b, cut)
 }
 
 // spread gives a row what its request shares.

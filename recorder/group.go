@@ -33,6 +33,9 @@ type body struct {
 	// digest is set when the original did not fit data; else the drain computes it.
 	digest decision.Opt[[32]byte]
 	seen   bool
+	// json: its sender called it JSON. rewritten: it is what redaction left of a whole body,
+	// so that its length says nothing.
+	json, rewritten bool
 }
 
 // group is what is known of one request: its rows, and what they share. It belongs to
@@ -217,6 +220,7 @@ func (r *Recorder) copyRow(dst *slot, src *snapshot.Snapshot, factor float64) {
 	row.Redacted = refill(&dst.redacted, src.Redacted)
 	row.Error = scrub(src.Error)
 	r.copyBody(&dst.in, r.plan.Input, src.Input, src.InputLen)
+	dst.in.rewritten = rewritten(src.Redacted, "input")
 	r.copyBody(&dst.out, r.plan.Output, src.Output, decision.Opt[int64]{})
 	row.Input, row.Output = nil, nil
 	if e := r.plan.Entity.Attr; e != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
@@ -135,6 +136,7 @@ func (x *exchange) fill(g *group, returned bool) {
 	}
 	if x.in != nil {
 		first.in = x.in.take()
+		first.in.json = isJSON(x.original.Header)
 		if length >= 0 {
 			first.in.length = decision.Some(length)
 		}
@@ -144,7 +146,15 @@ func (x *exchange) fill(g *group, returned bool) {
 			w.out.end()
 		}
 		first.out = w.out.take()
+		first.out.json = isJSON(w.Header())
 	}
+}
+
+// isJSON reports whether a body is declared as one JSON value.
+func isJSON(h http.Header) bool {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	kind = strings.ToLower(strings.TrimSpace(kind))
+	return kind == "application/json" || strings.HasSuffix(kind, "+json")
 }
 
 // parseTraceparent reads a W3C traceparent header; anything malformed is absent.

@@ -226,7 +226,7 @@ func TestRecordContainsPanics(t *testing.T) {
 
 func TestRecordCutsBodiesAndFillsDefaults(t *testing.T) {
 	sink := &memory{}
-	r := newRecorder(t, sink, Options{MaxBody: 3, EntityKey: key, Capture: Capture{Input: true, Output: true, Entity: EntitySource{Attr: "user"}}})
+	r := newRecorder(t, sink, Options{MaxBody: 3, EntityKey: key, Capture: Capture{Input: true, Output: true, RawBodies: true, Entity: EntitySource{Attr: "user"}}})
 	s := row(1)
 	s.KeepProb, s.Input, s.Output, s.Attrs = 0, []byte("12345"), []byte("123"), twoQuestions().Attrs
 	cut := row(2)

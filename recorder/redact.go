@@ -38,7 +38,7 @@ func (m *mac) of(b []byte) [32]byte {
 
 // apply redacts vals in place (they are copies already) and appends to notes what it
 // did. On an error the values may be half done and must not be used.
-func (p *plan) apply(vals []decision.Value, notes []string, m *mac) ([]string, error) {
+func (p *plan) apply(vals []decision.Value, notes []string, m *mac, s *secret.Scanner) ([]string, error) {
 	for i := range vals {
 		if vals[i].IsNull() {
 			continue
@@ -54,6 +54,9 @@ func (p *plan) apply(vals []decision.Value, notes []string, m *mac) ([]string, e
 		vals[i] = v
 		if note != "" {
 			notes = append(notes, note)
+		}
+		if f.Redact == Keep && !f.Raw {
+			notes = cleanValue(&vals[i], f.Name, notes, s)
 		}
 	}
 	return notes, nil
@@ -182,8 +185,9 @@ func (c *deniedCache) of(s *decision.Schema) *deniedIn {
 	return d
 }
 
-// strip removes from vals what no list may name, and the queries of URLs.
-func (c *deniedCache) strip(s *decision.Schema, vals []decision.Value, notes []string) []string {
+// strip removes from vals what no list may name, the queries of URLs, and what looks like
+// a secret.
+func (c *deniedCache) strip(s *decision.Schema, vals []decision.Value, notes []string, scan *secret.Scanner) []string {
 	d := c.of(s)
 	for i, at := range d.at {
 		if at < len(vals) && !vals[at].IsNull() {
@@ -194,6 +198,11 @@ func (c *deniedCache) strip(s *decision.Schema, vals []decision.Value, notes []s
 	for i, at := range d.urls {
 		if at < len(vals) {
 			notes = cutURL(&vals[at], d.urlNotes[i], notes)
+		}
+	}
+	for i := range vals {
+		if vals[i].Type() == decision.String {
+			notes = cleanValue(&vals[i], s.Fields()[i].Name, notes, scan)
 		}
 	}
 	return notes

@@ -175,7 +175,7 @@ func TestCaptureDigest(t *testing.T) {
 		func(c *Capture) { c.Fields[0].Name = "c" }, func(c *Capture) { c.Fields[0].Type = decision.Bool },
 		func(c *Capture) { c.Fields[0].Redact = Mask }, func(c *Capture) { c.Fields[0].KeepFirst = 1 },
 		func(c *Capture) { c.Fields[1].Edges = []float64{1, 3} }, func(c *Capture) { c.Entity.Header = "h" }, func(c *Capture) { c.Entity.Cookie = "h" },
-		func(c *Capture) { c.Input = true }, func(c *Capture) { c.Output = true }, func(c *Capture) { c.All = true },
+		func(c *Capture) { c.Input = true }, func(c *Capture) { c.Output = true }, func(c *Capture) { c.All = true }, func(c *Capture) { c.RawBodies = true }, func(c *Capture) { c.Fields[0].Raw = true },
 		func(c *Capture) { c.RedactBody = func(b []byte) ([]byte, error) { return b, nil } },
 		func(c *Capture) { c.Fields[0].Func = func(v decision.Value) (decision.Value, error) { return v, nil } },
 		func(c *Capture) { c.Fields = c.Fields[:1] },

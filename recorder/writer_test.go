@@ -30,7 +30,7 @@ func TestBodiesAreBoundedAndExact(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			sink := &memory{}
 			lent := bytes.Clone(key)
-			r := newRecorder(t, sink, Options{Scenario: "s", EntityKey: lent, MaxBody: 1000, Capture: Capture{Input: true, Output: true}})
+			r := newRecorder(t, sink, Options{Scenario: "s", EntityKey: lent, MaxBody: 1000, Capture: Capture{Input: true, Output: true, RawBodies: true}})
 			clear(lent) // New took a copy
 			s := serve(t, r.Middleware(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 				choose(req, "allow")
@@ -235,7 +235,7 @@ func (e *errReader) Read(p []byte) (int, error) {
 
 func TestBrokenBodyIsTruncated(t *testing.T) {
 	sink := &memory{}
-	r := newRecorder(t, sink, Options{Scenario: "s", EntityKey: key, Capture: Capture{Input: true}})
+	r := newRecorder(t, sink, Options{Scenario: "s", EntityKey: key, Capture: Capture{Input: true, RawBodies: true}})
 	req := httptest.NewRequest("POST", "/", io.NopCloser(&errReader{}))
 	r.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
 		choose(req, "allow")

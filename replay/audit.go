@@ -185,7 +185,11 @@ func missingAttributes(reads []string, s *snapshot.Snapshot) []string {
 	}
 	var out []string
 	for _, name := range reads {
-		if s.Attrs.Schema.Index(name) < 0 || redacted(s, name) {
+		held := s.Attrs.Schema.Index(name) >= 0
+		if name == decision.BodyAttribute {
+			held = s.Input != nil && !short(s)
+		}
+		if !held || redacted(s, name) {
 			out = append(out, name)
 		}
 	}
@@ -205,11 +209,18 @@ func redacted(s *snapshot.Snapshot, name string) bool {
 func damaged(s *snapshot.Snapshot) []string {
 	var out []string
 	for _, r := range s.Redacted {
-		path, _, _ := strings.Cut(r, ":")
-		out = append(out, path)
+		// A body may be redacted in many places: it is one path.
+		if path, _, _ := strings.Cut(r, ":"); !slices.Contains(out, path) {
+			out = append(out, path)
+		}
 	}
-	if s.Input != nil && s.InputLen.Set && int64(len(s.Input)) < s.InputLen.V {
-		out = append(out, "input")
+	if short(s) && !slices.Contains(out, decision.BodyAttribute) {
+		out = append(out, decision.BodyAttribute)
 	}
 	return out
+}
+
+// short reports an input that is not all that came.
+func short(s *snapshot.Snapshot) bool {
+	return s.Input != nil && s.InputLen.Set && int64(len(s.Input)) < s.InputLen.V
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"context"
 	"math"
 	"testing"
@@ -118,6 +119,32 @@ func TestRedactionMakesIncomplete(t *testing.T) {
 	s.Input, s.InputLen = []byte("abc"), decision.Some(int64(9))
 	if got := damaged(s); len(got) != 2 {
 		t.Errorf("damaged %v", got)
+	}
+}
+
+// A body with a mark in it is not what production saw, in however many places; one that
+// redaction made shorter, and one that was not kept at all, are missing as well.
+func TestRedactedBodyMakesIncomplete(t *testing.T) {
+	schema, _ := decision.NewSchema(decision.Field{Name: "path", Type: decision.String})
+	body := []byte(`{"a":"[redacted:jwt]"}`)
+	for _, c := range []struct {
+		input    []byte
+		redacted []string
+		missing  string
+	}{
+		{body, []string{"input:/a:jwt", "input:/b:card", "input:and 3 more"}, "[input]"}, {nil, []string{"input:unparsable"}, "[input]"}, {nil, nil, "[input]"},
+		{body, []string{"output:/a:jwt"}, "[]"}, {body, nil, "[]"}, {body[:5], []string{"input:truncated"}, "[input]"}, {body[:5], nil, "[input]"},
+	} {
+		s := &snapshot.Snapshot{Input: c.input, InputLen: decision.Some(int64(len(body))), Redacted: c.redacted, Attrs: decision.Attrs{Schema: schema}}
+		if got := missingAttributes([]string{"path", decision.BodyAttribute}, s); fmt.Sprint(got) != c.missing {
+			t.Errorf("%q %q: missing %v", c.input, c.redacted, got)
+		}
+		if got := missingAttributes([]string{"path"}, s); len(got) != 0 {
+			t.Errorf("a backend that reads no body misses %v", got)
+		}
+		if got := damaged(s); len(got) > 1 || c.input != nil && c.missing == "[input]" && len(got) != 1 {
+			t.Errorf("damaged %v", got)
+		}
 	}
 }
 

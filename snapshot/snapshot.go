@@ -75,7 +75,8 @@ type Snapshot struct {
 	// several rows stores them on its first row only.
 	Input, Output             []byte
 	InputDigest, OutputDigest decision.Opt[[32]byte]
-	// InputLen is the original length in bytes; a shorter Input was truncated.
+	// InputLen is the original length in bytes; a shorter Input was truncated or redacted,
+	// as Redacted says.
 	InputLen decision.Opt[int64]
 
 	// Candidates is the allowed action set with production's scores.
@@ -115,7 +116,8 @@ type Snapshot struct {
 	SpanID           decision.Opt[[8]byte]
 	// ND is the tape of what was not deterministic (clock, seed, look-ups), as JSON.
 	ND string
-	// Redacted lists what was dropped, masked, hashed or bucketed: "path:how".
+	// Redacted lists what was dropped, masked, hashed, bucketed or replaced: "path:how", of
+	// a body with the JSON pointer between them: "input:/messages/0/content:jwt".
 	Redacted []string
 	Terms    Terms
 }

@@ -57,25 +57,22 @@ const (
 // byte for byte. In other text matches are replaced as they stand, also behind percent
 // escapes. A body without a secret is returned itself; else the result is new.
 //
-// Of a truncated body JSON is refused, since half a secret is not recognised; other text
-// loses its last word.
+// Truncated JSON is refused, since half a secret is not recognised; other text loses its
+// last word. A value that is whole is none the less: its reader stopped behind it.
 //
 // The findings are valid until the next call; omitted counts what was found beyond
 // [MaxFindings].
 func (s *Scanner) Body(body []byte, shape Shape) (clean []byte, found []Finding, omitted int, err error) {
 	s.found, s.omitted = s.found[:0], 0
 	text := unsafe.String(unsafe.SliceData(body), len(body))
-	if shape == Truncated {
-		if looksJSON(text) {
-			return nil, nil, 0, ErrUnparsable
-		}
+	if shape == Truncated && !looksJSON(text) {
 		body = body[:lastWord(text)]
 		text = text[:len(body)]
 	}
 	if !utf8.Valid(body) {
 		return nil, nil, 0, ErrBinary
 	}
-	if shape != Truncated && mayBeJSON(text) {
+	if mayBeJSON(text) {
 		w := walker{Scanner: s, s: text, path: s.path[:0]}
 		err := w.run()
 		s.path = w.path[:0]

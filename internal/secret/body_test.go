@@ -102,14 +102,14 @@ func TestBodyRefuses(t *testing.T) {
 func TestBodyTruncated(t *testing.T) {
 	for in, want := range map[string]string{
 		"a=1&token=" + jwt[:30]: "a=1&", "mail ada@exam": "mail ", "one two\nthree 日\xe6": "one two\nthree ", "oneword": "", "": "",
-		"x a@b.co y": "x [redacted:email] ",
+		"x a@b.co y": "x [redacted:email] ", `{"a":"a@b.co"}`: `{"a":"[redacted:email]"}`,
 	} {
 		var s Scanner
 		if got, _, _, err := s.Body([]byte(in), Truncated); err != nil || string(got) != want {
 			t.Errorf("%q: %q, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{`{"a":1}`, `[{"a`, ` ["x"`} {
+	for _, in := range []string{`{"a":1`, `[{"a`, ` ["x"`} {
 		var s Scanner
 		if _, _, _, err := s.Body([]byte(in), Truncated); !errors.Is(err, ErrUnparsable) {
 			t.Errorf("%s: %v", in, err)
