@@ -1,8 +1,8 @@
 package replay
 
 import (
-	"fmt"
 	"context"
+	"fmt"
 	"math"
 	"testing"
 
