@@ -266,6 +266,10 @@ func (d *drain) bodies(s *slot, notes []string) (_ []string, err error) {
 
 // body hashes one body and returns what to store of it.
 func (d *drain) body(notes []string, name string, b *body) ([]byte, []string, error) {
+	// A reader may stop behind the last byte, without having seen the end.
+	if b.length.Set && b.length.V == b.total {
+		b.complete = true
+	}
 	if b.complete {
 		b.length = decision.Some(b.total)
 	}
