@@ -23,14 +23,17 @@ type Info struct {
 	Name   string `json:"name,omitempty"`
 	Preset string `json:"preset,omitempty"`
 	scoring.DatasetInfo
-	Labelled   int64             `json:"labelled"`
-	From       time.Time         `json:"from"`
-	To         time.Time         `json:"to"`
-	Scenarios  []ScenarioInfo    `json:"scenarios"`
-	Strategies []StrategyInfo    `json:"strategies"`
-	Segments   []SegmentInfo     `json:"segments"`
-	Attributes []AttributeInfo   `json:"attributes"`
-	Warnings   []scoring.Warning `json:"warnings"`
+	Labelled   int64          `json:"labelled"`
+	From       time.Time      `json:"from"`
+	To         time.Time      `json:"to"`
+	Scenarios  []ScenarioInfo `json:"scenarios"`
+	Strategies []StrategyInfo `json:"strategies"`
+	Segments   []SegmentInfo  `json:"segments"`
+	// CaptureLists counts the distinct capture lists that the segments were recorded under,
+	// those without a digest of the list told apart by their attributes alone.
+	CaptureLists int               `json:"capture_lists"`
+	Attributes   []AttributeInfo   `json:"attributes"`
+	Warnings     []scoring.Warning `json:"warnings"`
 }
 
 // ScenarioInfo counts one scenario, in rows and requests.
@@ -60,6 +63,8 @@ type SegmentInfo struct {
 	Labelled int64  `json:"labelled"`
 	Sealed   bool   `json:"sealed"`
 	Digest   string `json:"digest,omitempty"`
+	// CaptureList is the digest of the list that it was recorded under, where it was told.
+	CaptureList string `json:"capture_list,omitempty"`
 }
 
 // AttributeInfo describes an attribute and counts the rows that have a value.
@@ -88,11 +93,13 @@ func (d *Dataset) Info() (*Info, error) {
 		i.Attributes = append(i.Attributes, AttributeInfo{Name: f.Name, Type: f.Type.String()})
 	}
 	strategies := map[StrategyInfo]int64{}
+	lists := map[[2]string]bool{}
 	var last decision.ID
 	for k := range d.segments {
 		s := &d.segments[k]
 		i.Ledger.Add(s.meta.Ledger)
-		i.Segments = append(i.Segments, SegmentInfo{s.path, s.meta.Rows, s.labelled, s.meta.Sealed, s.meta.Digest})
+		lists[[2]string{s.meta.CaptureDigest, s.meta.CaptureList}] = true
+		i.Segments = append(i.Segments, SegmentInfo{s.path, s.meta.Rows, s.labelled, s.meta.Sealed, s.meta.Digest, s.meta.CaptureList})
 		at := positions(s.schema, d.schema)
 		for p, err := range s.pairs() {
 			if err != nil {
@@ -103,6 +110,7 @@ func (d *Dataset) Info() (*Info, error) {
 			last = p.row.RequestID
 		}
 	}
+	i.CaptureLists = len(lists)
 	for _, key := range slices.SortedFunc(maps.Keys(strategies), compareStrategies) {
 		n := strategies[key]
 		key.Snapshots = n

@@ -342,13 +342,22 @@ func (d *Dataset) merge(dir string, m *Manifest) error {
 	return nil
 }
 
-// gaps warns of segments that are missing inside a boot.
+// gaps warns of segments that are missing inside a boot, or that are not those which were
+// there when the next one was begun.
 func (d *Dataset) gaps() {
 	for i := 1; i < len(d.segments); i++ {
 		a, b := d.segments[i-1].meta, d.segments[i].meta
 		if a.Host == b.Host && a.Boot == b.Boot && b.Sequence != a.Sequence+1 {
 			d.whole = false
 			d.warn("gap", "segments %d to %d of %s-%s are missing", a.Sequence+1, b.Sequence-1, a.Host, a.Boot)
+		}
+	}
+	c := newChain(d.segments, nil)
+	for i := range d.segments {
+		s := &d.segments[i]
+		if l := s.meta.Previous; l != nil && c.byName[l.Segment] != nil && c.before(s) == nil {
+			d.whole = false
+			d.warn("chain", "segment %s is not the one that %s was written after: it was changed and sealed again, or replaced", l.Segment, s.name())
 		}
 	}
 }

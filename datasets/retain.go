@@ -179,7 +179,7 @@ func (r *retainer) kept() iter.Seq2[pair, error] {
 // describe makes the record of what was done.
 func (r *retainer) describe(count *tally) *Retention {
 	out := &Retention{Ran: r.opts.Ran.UTC(), By: r.opts.By, Tool: r.opts.Tool, Policy: r.opts.Policy, Now: r.opts.Now.UTC(), Seed: r.opts.Seed,
-		Source: RetentionSource{Digest: r.d.digest, Snapshots: r.d.rows()}, Strata: count.list(), Criteria: count.criteria,
+		Source: RetentionSource{Digest: r.d.digest, Snapshots: r.d.rows(), Heads: newChain(r.d.segments, nil).listHeads()}, Strata: count.list(), Criteria: count.criteria,
 		Warnings: append(slices.Clone(r.d.warnings), count.warnings()...)}
 	for i := range r.d.segments {
 		out.Source.Ledger.Add(r.d.segments[i].meta.Ledger)
@@ -262,7 +262,7 @@ func (r *retainer) writeRows(staging string) error {
 	}
 	now := r.opts.Now
 	w, err := arrowfile.Create(staging, arrowfile.Options{Host: "retained", Boot: fmt.Sprintf("%012x%s", max(now.UnixMilli(), 0), r.d.digest[:8]),
-		Schema: r.d.schema, FeatureSets: features, Now: func() time.Time { return now }})
+		Schema: r.d.schema, FeatureSets: features, Replaces: r.d.digest, Now: func() time.Time { return now }})
 	if err != nil {
 		return err
 	}

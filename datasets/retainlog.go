@@ -14,6 +14,7 @@ import (
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
+	"github.com/clefbench/clefbench/snapshot/checkpoint"
 )
 
 // RetentionName is the file of a thinned-out data set that says what was done to it.
@@ -49,6 +50,8 @@ type RetentionSource struct {
 	Digest    string          `json:"digest"`
 	Snapshots int64           `json:"snapshots"`
 	Ledger    snapshot.Ledger `json:"ledger"`
+	// Heads are the last segments of its chains: what a checkpoint of it signs.
+	Heads []checkpoint.Head `json:"heads,omitempty"`
 }
 
 // Rows returns how many rows were read and how many stayed.

@@ -37,6 +37,12 @@ type Verification struct {
 	Rows      int64           `json:"rows"`
 	Ledger    snapshot.Ledger `json:"ledger"`
 	Findings  []Finding       `json:"findings"`
+	// Checkpoints counts those whose signature and heads hold; 0 when no key was given.
+	Checkpoints int `json:"checkpoints"`
+
+	// unread names the segments of which nothing can be said; each is a finding already.
+	unread map[string]bool
+	chain  *chain
 }
 
 // Err returns nil when everything was verified, else an error that wraps
@@ -74,18 +80,24 @@ func (v *Verification) note(path, format string, args ...any) {
 
 // Verify checks a data set's directory, or one file: every digest, every row, every
 // ledger and that the ledgers sum up to what the recorder counted, that no segment is
-// missing inside a boot, that each label stands beside its decision, that each artefact
+// missing inside a boot, that each segment follows the one that it names with the digest
+// that it names, that each label stands beside its decision, that each artefact
 // has the content that its name says, and dataset.yaml: that the label files are those
 // that it lists, and its anchors those of their labels. Findings are data; the error is
 // for a path that cannot be looked at, and wraps [ErrEmpty] where there is nothing to
 // verify.
-func Verify(path string) (*Verification, error) {
-	v := &Verification{Path: path}
+func Verify(path string) (*Verification, error) { return verify(path, nil) }
+
+func verify(path string, by *Signed) (*Verification, error) {
+	v := &Verification{Path: path, unread: map[string]bool{}}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
+		if by != nil {
+			return nil, fmt.Errorf("%s: checkpoints are of directories, not of single files", path)
+		}
 		v.file(path)
 		return v, nil
 	}
@@ -114,6 +126,11 @@ func Verify(path string) (*Verification, error) {
 		v.anchors(filepath.Join(path, ManifestName), m, all)
 	}
 	v.boots(segments)
+	v.chain = newChain(segments, v.unread)
+	v.chain.verify(v, path)
+	if by != nil {
+		v.signed(path, entries, by)
+	}
 	v.artefacts(filepath.Join(path, ArtefactDir))
 	return v, nil
 }
@@ -127,12 +144,14 @@ func (v *Verification) entries(dir string, entries []os.DirEntry) []segment {
 		switch {
 		case e.IsDir() || e.Name()[0] == '.':
 		case strings.HasSuffix(e.Name(), arrowfile.OpenExt):
+			v.unread[arrowfile.SegmentOf(name)] = true
 			v.fault(name, "not sealed, so it cannot be verified: its writer still runs, or was killed")
 		case strings.HasSuffix(e.Name(), labelExt):
 			v.orphan(name, entries)
 		case segmentLike(e.Name()):
 			switch meta := v.file(name); {
 			case meta == nil:
+				v.unread[arrowfile.SegmentOf(name)] = true
 			case meta.Kind != arrowfile.KindSnapshot:
 				v.fault(name, "it holds %ss and has no place in a data set", meta.Kind)
 			default:
@@ -293,6 +312,10 @@ func (v *Verification) boot(segments []segment) {
 		if i > 0 {
 			if before := segments[i-1].meta.Sequence; m.Sequence != before+1 {
 				whole = false
+				if m.Sequence <= before {
+					v.fault(segments[i].path, "segment %d of this recorder stands after segment %d", m.Sequence, before)
+					continue
+				}
 				v.fault(segments[i].path, "segments %d to %d of this recorder are missing before it, or cannot be read", before+1, m.Sequence-1)
 			}
 		}

@@ -27,7 +27,8 @@ func (a *app) datasetsCommand() *cobra.Command {
 	cmd.AddCommand(
 		a.datasetCommand("list [DIR]", "List the data sets below a directory", cobra.MaximumNArgs(1), a.listDatasets),
 		a.datasetCommand("describe DATASET...", "Describe a data set: counts, scenarios, labels, ledger", cobra.MinimumNArgs(1), a.describeDataset),
-		a.datasetCommand("verify DATASET...", "Check every digest and every ledger", cobra.MinimumNArgs(1), a.verifyDataset),
+		a.verifyCommand(),
+		a.checkpointCommand(),
 		a.repairCommand(),
 		a.exportCommand(),
 		a.retainCommand(),
@@ -123,6 +124,7 @@ func (a *app) describe(info *datasets.Info) error {
 		fmt.Fprintf(&b, "requests    offered %d = written %d + sampled out %d + dropped %d\n", q.Offered, q.Written, q.SampledOut, q.DroppedTotal())
 	}
 	fmt.Fprintf(&b, "digest      %s\n", info.Digest)
+	fmt.Fprintf(&b, "captured    under %d capture lists\n", info.CaptureLists)
 	for _, s := range info.Scenarios {
 		fmt.Fprintf(&b, "scenario    %s: %d snapshots, %d labelled, actions %s\n", s.Name, s.Snapshots, s.Labelled, countsOf(s.Actions))
 	}
@@ -165,47 +167,4 @@ func countsOf(m map[string]int64) string {
 		parts = append(parts, fmt.Sprintf("%s %d", strings.ReplaceAll(name, "\n", "\uFFFD"), m[name]))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// verifyDataset verifies each path; the first that fails decides the exit code, after
-// all were looked at.
-func (a *app) verifyDataset(args []string, asJSON bool) error {
-	var failed error
-	for _, path := range args {
-		v, err := datasets.Verify(path)
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			err = writeJSON(a.stdout, v)
-		} else {
-			err = a.verification(v)
-		}
-		if err != nil {
-			return err
-		}
-		if err := v.Err(); err != nil && failed == nil {
-			failed = &failure{exitData, err, "'clefbench datasets repair' seals what a killed recording left open"}
-		}
-	}
-	return failed
-}
-
-func (a *app) verification(v *datasets.Verification) error {
-	var b strings.Builder
-	for _, f := range v.Findings {
-		kind := "damaged"
-		if f.Note {
-			kind = "note"
-		}
-		fmt.Fprintf(&b, "%s: %s: %s\n", f.Path, kind, f.Text)
-	}
-	result := "every digest and every ledger verified"
-	if v.Err() != nil {
-		result = "NOT verified"
-	}
-	fmt.Fprintf(&b, "%s: %s: %d segments, %d label files, %d artefacts, %d rows\n",
-		v.Path, result, v.Segments, v.Labels, v.Artefacts, v.Rows)
-	_, err := io.WriteString(a.stdout, b.String())
-	return err
 }

@@ -36,6 +36,11 @@ const (
 	keyBoot     = "clefbench.boot"
 	keySequence = "clefbench.sequence"
 	keyFeatures = "clefbench.feature_sets"
+	// keyList is the digest of the capture list as it was configured, which says more than
+	// names and types.
+	keyList = "clefbench.capture_list"
+	// keyPrevious holds a Link.
+	keyPrevious = "clefbench.previous"
 	// keySegment holds a segmentInfo, in every batch for the rows up to its end.
 	keySegment = "clefbench.segment"
 	// keyDigests is the list of the digests of all messages, in the order of the file.
@@ -52,8 +57,12 @@ type Meta struct {
 	// Host, Boot and Sequence say who wrote it, as which segment.
 	Host, Boot string
 	Sequence   int
-	// CaptureDigest is the SHA-256 of the capture list.
-	CaptureDigest string
+	// CaptureDigest is the SHA-256 of the names and types of the captured attributes;
+	// CaptureList is Options.CaptureDigest, or "".
+	CaptureDigest, CaptureList string
+	// Previous ties the file to the segment before it; nil in files that are no segments,
+	// and in those of versions before there were chains.
+	Previous *Link
 	// FeatureSets names the features of each feature set.
 	FeatureSets map[string][]string
 	Rows        int64
@@ -150,6 +159,16 @@ func headMeta(o *Options, h *segmentHead) (keys, values []string, err error) {
 		{keyCapture, captureDigest(h.attrs)}, {keyHost, o.Host}, {keyBoot, o.Boot},
 		{keySequence, strconv.Itoa(h.seq)}, {keyFeatures, string(features)},
 	}
+	if o.CaptureDigest != "" {
+		pairs = append(pairs, keyValue{keyList, o.CaptureDigest})
+	}
+	if h.link != nil {
+		link, err := json.Marshal(h.link)
+		if err != nil {
+			return nil, nil, fmt.Errorf("link: %w", err)
+		}
+		pairs = append(pairs, keyValue{keyPrevious, string(link)})
+	}
 	for _, p := range pairs {
 		keys, values = append(keys, p.key), append(values, p.value)
 	}
@@ -159,7 +178,7 @@ func headMeta(o *Options, h *segmentHead) (keys, values []string, err error) {
 // metaOf reads the schema's metadata. A version above ours is refused: what its columns
 // mean is not known.
 func metaOf(kv map[string]string) (Meta, error) {
-	m := Meta{Kind: Kind(kv[keyKind]), CaptureDigest: kv[keyCapture], Host: kv[keyHost], Boot: kv[keyBoot]}
+	m := Meta{Kind: Kind(kv[keyKind]), CaptureDigest: kv[keyCapture], CaptureList: kv[keyList], Host: kv[keyHost], Boot: kv[keyBoot]}
 	var err error
 	if m.SchemaVersion, err = strconv.Atoi(kv[keyVersion]); err != nil || m.SchemaVersion < 1 {
 		return m, fmt.Errorf("%w: no schema version: not a file of clefbench", ErrSchema)
@@ -176,6 +195,9 @@ func metaOf(kv map[string]string) (Meta, error) {
 		if m.Sequence, err = strconv.Atoi(s); err != nil {
 			return m, fmt.Errorf("%w: sequence %q", ErrSchema, s)
 		}
+	}
+	if m.Previous, err = parseLink(kv); err != nil {
+		return m, err
 	}
 	if s := kv[keyFeatures]; s != "" {
 		if err := json.Unmarshal([]byte(s), &m.FeatureSets); err != nil {

@@ -1,6 +1,7 @@
 package arrowfile
 
 import (
+	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -99,6 +100,15 @@ type Options struct {
 	Seed map[string][]string
 	// FeatureSets names the features of each feature set.
 	FeatureSets map[string][]string
+	// CaptureDigest is the digest (64 hex digits) of the capture list as it was configured,
+	// redactions included, for the segments' metadata; "" where there is none.
+	CaptureDigest string
+	// Replaces is the digest of the data set that is rewritten: the first segment then
+	// refers to it, and to no segment that is in the directory already.
+	Replaces string
+	// CheckpointKey signs a checkpoint with every seal, in HOST-BOOT.checkpoint beside the
+	// segments; nil signs none. See package checkpoint.
+	CheckpointKey ed25519.PrivateKey
 	// Now is the clock for age and interval, time.Now by default.
 	Now func() time.Time
 	// FS is the file system, the operating system's by default.
@@ -132,6 +142,14 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.SegmentBytes < 1 || o.SegmentAge < 1 || o.SyncEvery < 1 {
 		return o, fmt.Errorf("segment size, segment age and sync interval must be positive")
+	}
+	for _, d := range []string{o.CaptureDigest, o.Replaces} {
+		if _, err := hex.DecodeString(d); err != nil || (d != "" && len(d) != digestText) {
+			return o, fmt.Errorf("%q is not a digest of %d hex digits", d, digestText)
+		}
+	}
+	if n := len(o.CheckpointKey); n != 0 && n != ed25519.PrivateKeySize {
+		return o, fmt.Errorf("checkpoint key of %d bytes (want %d)", n, ed25519.PrivateKeySize)
 	}
 	return o.withNames()
 }

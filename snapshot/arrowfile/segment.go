@@ -1,6 +1,7 @@
 package arrowfile
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -120,8 +121,9 @@ func labelBytes(l *snapshot.Label) int {
 type segment struct {
 	opts *Options
 	enc  *encoder
-	// path is the name that the file gets when it is sealed.
+	// path is the name that the file gets when it is sealed; from then on it has a digest.
 	path   string
+	digest string
 	file   WriteFile
 	schema []byte
 	attrs  *decision.Schema
@@ -151,6 +153,7 @@ type segmentHead struct {
 	kind  Kind
 	seq   int
 	attrs *decision.Schema
+	link  *Link
 }
 
 // newSegment creates the file and builds its head from the columns as they are now.
@@ -265,7 +268,7 @@ func (s *segment) seal(add segmentInfo) error {
 		return err
 	}
 	in := footerIn{schema: s.schema, dicts: s.dicts, blocks: s.records, digests: s.digests, info: text}
-	tail, _, err := in.tail()
+	tail, digest, err := in.tail()
 	if err != nil {
 		return err
 	}
@@ -284,6 +287,7 @@ func (s *segment) seal(add segmentInfo) error {
 	if err := s.opts.FS.Rename(s.path+OpenExt, s.path); err != nil {
 		return err
 	}
+	s.digest = hex.EncodeToString(digest[:])
 	if err := s.opts.FS.SyncDir(filepath.Dir(s.path)); err != nil {
 		return fmt.Errorf("sync directory of %s: %w", s.path, err)
 	}

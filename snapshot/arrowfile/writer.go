@@ -9,6 +9,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/snapshot"
+	"github.com/clefbench/clefbench/snapshot/checkpoint"
 )
 
 const (
@@ -38,6 +39,8 @@ type Writer struct {
 	attrs *decision.Schema
 	seg   *segment
 	seq   int
+	// link is that of the open segment, or of the next one.
+	link Link
 	// lost are the losses that no batch or footer holds yet.
 	lost     snapshot.Ledger
 	lossTime time.Time
@@ -69,7 +72,11 @@ func Create(dir string, opts Options) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{opts: o, dir: dir, enc: enc, attrs: o.Schema, forced: map[string]uint64{}, lossTime: o.Now()}
+	link, err := firstLink(dir, &o)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{opts: o, dir: dir, enc: enc, attrs: o.Schema, link: link, forced: map[string]uint64{}, lossTime: o.Now()}
 	w.batch.init(seedOf(o.Seed), snapshotFields(w.attrs))
 	return w, nil
 }
@@ -238,7 +245,7 @@ func (w *Writer) open() error {
 	if w.seg != nil {
 		return nil
 	}
-	h := segmentHead{kind: KindSnapshot, seq: w.seq + 1, attrs: w.attrs}
+	h := segmentHead{kind: KindSnapshot, seq: w.seq + 1, attrs: w.attrs, link: &w.link}
 	h.path = filepath.Join(w.dir, segmentName(&w.opts, h.seq))
 	seg, err := newSegment(&w.opts, w.enc, h, &w.batch.columnSet)
 	if err != nil {
@@ -256,6 +263,9 @@ func (w *Writer) seal(total *snapshot.Ledger) error {
 	w.seg = nil
 	err := seg.seal(segmentInfo{Ledger: w.lost, Total: total})
 	w.stats.segment(seg)
+	if seg.digest != "" { // also when the directory could not be synced
+		w.link = w.link.Next(SegmentOf(seg.path), seg.digest)
+	}
 	if err != nil {
 		w.abandoned++
 		w.stats.left()
@@ -263,6 +273,21 @@ func (w *Writer) seal(total *snapshot.Ledger) error {
 	}
 	w.stats.sealed(w.opts.Now())
 	w.lost = snapshot.Ledger{}
+	return w.sign()
+}
+
+// sign says how far the chain has come. When that fails, the segment is sealed all the
+// same, and the next one's checkpoint covers it.
+func (w *Writer) sign() error {
+	if w.opts.CheckpointKey == nil {
+		return nil
+	}
+	origin := w.opts.Host + "-" + w.opts.Boot
+	c := checkpoint.Checkpoint{Origin: origin, Time: w.opts.Now(),
+		Heads: []checkpoint.Head{{Segment: w.link.Segment, Digest: w.link.Digest, Length: w.link.Length}}}
+	if err := c.Write(filepath.Join(w.dir, origin+checkpoint.Ext), w.opts.CheckpointKey); err != nil {
+		return fmt.Errorf("checkpoint of %s: %w", w.link.Segment, err)
+	}
 	return nil
 }
 
