@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -235,13 +236,15 @@ func (d *demo) record(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w, err := arrowfile.Create(d.path("snapshots"), arrowfile.Options{})
+	capture := captureAll(schema)
+	list := capture.Digest()
+	w, err := arrowfile.Create(d.path("snapshots"), arrowfile.Options{CaptureDigest: hex.EncodeToString(list[:])})
 	if err != nil {
 		return err
 	}
 	key := make([]byte, 32)
 	rand.Read(key)
-	rec, err := recorder.New(w, recorder.Options{Capture: captureAll(schema), EntityKey: key,
+	rec, err := recorder.New(w, recorder.Options{Capture: capture, EntityKey: key,
 		Backend: "incumbent", CPUTime: threadClock()})
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ type recordFlags struct {
 	every   time.Duration
 	fsync   string
 	attrs   []string
+	key     string
 	upload  uploadFlags
 	sample  sampleFlags
 	// segmentSize and segmentAge end a segment.
@@ -80,6 +81,7 @@ from the two, and estimates weighted by 1/keep_prob stay right.`,
 	f.sample.register(fl)
 	fl.StringVar(&f.segmentSize, "segment-size", "64MiB", "size at which a segment is sealed")
 	fl.DurationVar(&f.segmentAge, "segment-age", 5*time.Minute, "age at which a segment is sealed")
+	fl.StringVar(&f.key, "checkpoint-key", "", "PEM file of an Ed25519 private key: every sealed segment is signed (datasets checkpoint --help)")
 	f.upload.register(fl)
 	fl.StringVar(&f.upload.to, "upload", "", "also upload sealed segments to this bucket, as 'clefbench upload' does")
 	fl.StringVar(&f.upload.max, "spool-max", "", "bytes that may wait for their upload before stdin waits (default 4GiB)")
@@ -113,10 +115,16 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if err != nil || f.segmentAge <= 0 {
 		return fail(exitUsage, "as in --segment-size 64MiB --segment-age 5m", "--segment-size and --segment-age must be positive")
 	}
+	o := arrowfile.Options{BatchRows: f.batch, Sync: sync, SegmentBytes: size, SegmentAge: f.segmentAge}
+	if f.key != "" {
+		if o.CheckpointKey, err = readSigningKey(f.key); err != nil {
+			return err
+		}
+	}
 	if err := a.sealDead(f.out); err != nil {
 		return err
 	}
-	w, err := arrowfile.Create(f.out, arrowfile.Options{BatchRows: f.batch, Sync: sync, SegmentBytes: size, SegmentAge: f.segmentAge})
+	w, err := arrowfile.Create(f.out, o)
 	if err != nil {
 		return outputError(err)
 	}
