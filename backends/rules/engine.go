@@ -213,14 +213,17 @@ func (v *verdict) tags() []string {
 // matches is False also when the rule is not in force, and Unknown when it is dated and
 // the request has no clock. The conditions are the rule's, or those that are left to test.
 func (r *rule) matches(conditions []node, in *input) expr.Truth {
-	t := allOf(conditions, &in.row)
-	if t == expr.False || !r.active.bounded() {
-		return t
-	}
+	return r.inForce(allOf(conditions, &in.row), in.now)
+}
+
+// inForce is a rule's truth once its conditions are known to be t.
+func (r *rule) inForce(t expr.Truth, now time.Time) expr.Truth {
 	switch {
-	case in.now.IsZero():
+	case t == expr.False || !r.active.bounded():
+		return t
+	case now.IsZero():
 		return expr.Unknown
-	case !r.active.holds(in.now):
+	case !r.active.holds(now):
 		return expr.False
 	}
 	return t

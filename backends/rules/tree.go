@@ -32,15 +32,19 @@ func (n *node) holds(row *expr.Row) expr.Truth {
 	case formAny:
 		return anyOf(n.kids, row)
 	case formNot:
-		switch n.kids[0].holds(row) {
-		case expr.True:
-			return expr.False
-		case expr.False:
-			return expr.True
-		}
-		return expr.Unknown
+		return opposite(n.kids[0].holds(row))
 	}
 	return allOf(n.kids, row)
+}
+
+func opposite(t expr.Truth) expr.Truth {
+	switch t {
+	case expr.True:
+		return expr.False
+	case expr.False:
+		return expr.True
+	}
+	return expr.Unknown
 }
 
 // allOf is True when all hold, False when one fails for certain, Unknown otherwise. It

@@ -52,6 +52,7 @@ func checks() []check {
 		{"unknown candidates", "with a candidate that the backend does not know, the answer must become action-not-allowed under Response.Check, or be no choice at all", checkCandidates},
 		{"canceled context", "with a context that is done, Decide must still fill out, and may return the context's error only", checkCanceled},
 		{"explain agrees", "an Explainer must name the same reason and rule as Decide", checkExplain},
+		{"batch", "a Batcher must give each row of a batch the answer of Decide, parameters left out", checkBatch},
 		{"info", "Info must be stable, name the backend and its kind, and name the file's digest where there is a file, as each response must", checkInfo},
 		{"close", "Close must be idempotent, and Info must stay usable", checkClose},
 	}

@@ -368,6 +368,45 @@ func TestWhatIsNotPromisedIsNotHeld(t *testing.T) {
 	}
 }
 
+// batched adds a batch path, which change spoils.
+type batched struct {
+	*sound
+	change func(a *decision.Answers)
+}
+
+func (b batched) DecideBatch(ctx context.Context, in *decision.Batch, out *decision.Answers) error {
+	out.Reset(in.Len())
+	for i := range out.Rows {
+		req := &decision.Request{Attrs: decision.Attrs{Schema: in.Schema()}, Questions: make([]decision.Question, 1)}
+		for c := range in.Schema().Len() {
+			req.Attrs.Values = append(req.Attrs.Values, in.Column(c).Value(i))
+		}
+		var one decision.Response
+		if err := b.Decide(ctx, req, &one); err != nil {
+			return err
+		}
+		d, r := one.Decisions[0], &out.Rows[i]
+		*r = decision.Answer{Status: d.Status, Kind: d.Reason.Kind, Skipped: d.Reason.Skipped, Action: int32(len(out.Actions)), Rule: int32(len(out.Rules))}
+		out.Actions, out.Rules = append(out.Actions, d.Action), append(out.Rules, d.Reason.Rule)
+	}
+	b.change(out)
+	return nil
+}
+
+func TestBatchesAreHeldToDecide(t *testing.T) {
+	for want, change := range map[string]func(a *decision.Answers){
+		"":                      func(*decision.Answers) {},
+		"0 answers for 1 rows":  func(a *decision.Answers) { a.Rows = a.Rows[:len(a.Rows)-1] },
+		"row 0 of 1: the batch": func(a *decision.Answers) { a.Rows[0].Skipped++ },
+		"row 1 of 3: the batch": func(a *decision.Answers) { a.Rows[len(a.Rows)/2].Kind += decision.ReasonKind(len(a.Rows) / 2) },
+	} {
+		found := fmt.Sprint(backendtest.Check(batched{newSound(), change}, cases(t)))
+		if want == "" && found != "[]" || !strings.Contains(found, want) {
+			t.Errorf("want %q, found %s", want, found)
+		}
+	}
+}
+
 func TestNoRequestsIsAFinding(t *testing.T) {
 	if got := backendtest.Check(newSound(), backendtest.Cases{}); len(got) != 1 {
 		t.Errorf("findings %v, want one", got)

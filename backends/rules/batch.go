@@ -1,0 +1,230 @@
+package rules
+
+import (
+	"context"
+	"math"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/expr"
+)
+
+// checkEvery is the number of rows between looks at the context.
+const checkEvery = 4096
+
+// DecideBatch answers all rows as Decide does, without parameters. What depends on a text
+// alone (which rules it lets through, whether a condition on it holds) is worked out once
+// for each distinct text; numbers are compared where they stand.
+//
+// Bitmaps a rule, as column stores combine them, were considered: they cost a pass over
+// the rows for each rule, which is dearer than this from about ten rules on, because the
+// texts leave only a few rules to test on a row.
+func (e *Engine) DecideBatch(ctx context.Context, in *decision.Batch, out *decision.Answers) error {
+	out.Reset(in.Len())
+	b := e.bind(e.program.Load(), in, out)
+	for i := range out.Rows {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.decide(i, &out.Rows[i])
+	}
+	return nil
+}
+
+// batch is the rules bound to the columns of one batch.
+type batch struct {
+	in       *decision.Batch
+	cols     []*decision.Column // by slot; nil when the schema lacks it
+	rules    []batchRule
+	fallback int32
+	filters  []batchFilter
+	rest     []int32
+	// row is for what is not evaluated on columns.
+	row expr.Row
+}
+
+// batchRule is one rule bound to columns. What is tested first stands first.
+type batchRule struct {
+	short, full conjunction
+	*rule
+	dated            bool
+	action, fallback int32
+	needs            []*decision.Column // of the action's templates
+}
+
+// conjunction is conditions that must all hold: comparisons of doubles with a number, and
+// others.
+type conjunction struct {
+	numbers []comparison
+	nodes   []batchNode
+}
+
+// batchFilter is a filter with what it lets through, by code.
+type batchFilter struct {
+	attrFilter
+	col   *decision.Column // nil: the attribute is absent in every row
+	rules [][]int32
+}
+
+func (e *Engine) bind(p *program, in *decision.Batch, out *decision.Answers) *batch {
+	b := &batch{in: in, rules: make([]batchRule, len(p.rules))}
+	names := e.file.scope.Names()
+	b.cols = make([]*decision.Column, len(names))
+	b.row = expr.Row{Values: make([]decision.Value, len(names)), At: make([]int, len(names))}
+	for slot, name := range names {
+		b.row.At[slot] = slot
+		if i := in.Schema().Index(name); i >= 0 {
+			b.cols[slot] = in.Column(i)
+		}
+	}
+	labels := labels{out, map[string]int32{}}
+	for i, r := range p.rules {
+		out.Rules = append(out.Rules, r.id)
+		x := &b.rules[i]
+		*x = batchRule{rule: r, full: b.conjunction(r.conditions), dated: r.active.bounded(), action: labels.of(r.action), fallback: labels.of(r.fallback)}
+		if r.action != nil {
+			for _, a := range r.action.Reads() {
+				x.needs = append(x.needs, b.cols[a.Slot])
+			}
+		}
+	}
+	b.fallback = labels.of(e.file.fallback)
+	b.index(p)
+	return b
+}
+
+// labels gives each action a place in the answers.
+type labels struct {
+	out *decision.Answers
+	at  map[string]int32
+}
+
+func (l labels) of(a *expr.Action) int32 {
+	if a == nil {
+		return -1
+	}
+	at, ok := l.at[a.Label]
+	if !ok {
+		at = int32(len(l.out.Actions))
+		l.at[a.Label], l.out.Actions = at, append(l.out.Actions, a.Label)
+	}
+	return at
+}
+
+// index takes over the engine's index; without one every rule is tested on every row.
+func (b *batch) index(p *program) {
+	if p.index == nil {
+		for i := range p.rules {
+			b.rest = append(b.rest, int32(i))
+		}
+		return
+	}
+	b.rest = p.index.rest
+	for _, f := range p.index.filters {
+		x := batchFilter{attrFilter: f, col: b.cols[f.attr.Slot]}
+		if x.col != nil && x.col.Type != decision.String {
+			x.col = nil // no text: the conditions on it are unknown, as when it is absent
+		}
+		if x.col != nil {
+			x.rules = make([][]int32, len(x.col.Texts))
+			for code, text := range x.col.Texts {
+				x.rules[code] = f.Rules(text)
+			}
+		}
+		for _, i := range f.All() {
+			b.rules[i].short = b.conjunction(f.short[i])
+		}
+		b.filters = append(b.filters, x)
+	}
+}
+
+func (b *batch) decide(row int, out *decision.Answer) {
+	skipped := 0
+	// One filter that covers every rule needs no merging.
+	if len(b.filters) == 1 && len(b.rest) == 0 {
+		f := &b.filters[0]
+		if f.col != nil && !absent(f.col, row) {
+			for _, i := range f.rules[f.col.Codes[row]] {
+				if b.take(i, true, row, out, &skipped) {
+					return
+				}
+			}
+			b.otherwise(out, skipped)
+			return
+		}
+	}
+	var w walk
+	b.start(&w, row)
+	for i, short := w.next(); i >= 0; i, short = w.next() {
+		if b.take(i, short != nil, row, out, &skipped) {
+			return
+		}
+	}
+	b.otherwise(out, skipped)
+}
+
+// start is index.start for a row of the batch. A cursor without short tests rules in full.
+func (b *batch) start(w *walk, row int) {
+	for i := range b.filters {
+		f := &b.filters[i]
+		if f.col == nil || absent(f.col, row) {
+			w.add(cursor{f.All(), nil})
+		} else {
+			w.add(cursor{f.rules[f.col.Codes[row]], f.short})
+		}
+	}
+	w.add(cursor{b.rest, nil})
+}
+
+// take tests a rule on a row; true when it decides.
+func (b *batch) take(i int32, short bool, row int, out *decision.Answer, skipped *int) bool {
+	r := &b.rules[i]
+	conditions := &r.full
+	if short {
+		conditions = &r.short
+	}
+	t := b.all(conditions, row)
+	if t == expr.False {
+		return false
+	}
+	if r.dated {
+		t = r.inForce(t, b.in.Now(row))
+	}
+	switch {
+	case t == expr.Unknown:
+		*skipped++
+	case t == expr.True && r.rule.action != nil:
+		if b.answer(r, i, row, out) {
+			out.Skipped = uint16(min(*skipped, math.MaxUint16))
+			return true
+		}
+		*skipped++
+	}
+	return false
+}
+
+// otherwise gives the answer when no rule decides.
+func (b *batch) otherwise(out *decision.Answer, skipped int) {
+	out.Skipped = uint16(min(skipped, math.MaxUint16))
+	if out.Action = b.fallback; b.fallback < 0 {
+		out.Status = decision.Abstain
+		return
+	}
+	out.Status, out.Kind = decision.OK, decision.ReasonFallback
+}
+
+// answer lets a rule decide that matches; false when it cannot.
+func (b *batch) answer(r *batchRule, i int32, row int, out *decision.Answer) bool {
+	out.Status, out.Kind, out.Rule, out.Action = decision.OK, decision.ReasonMatch, i, r.action
+	for _, c := range r.needs {
+		if c != nil && !absent(c, row) && (c.Type != decision.Double || c.Doubles[row] == c.Doubles[row]) {
+			continue
+		}
+		if r.rule.fallback == nil {
+			*out = decision.Answer{Action: -1, Rule: -1}
+			return false
+		}
+		out.Kind, out.Action = decision.ReasonFallback, r.fallback
+		break
+	}
+	return true
+}
