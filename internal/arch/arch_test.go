@@ -21,23 +21,25 @@ var layers = [][]string{
 	{"internal/expr"},
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote", "backends/systemone"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
-	{"datasets", "reports", "spool", "recorder/proxy"},
+	{"datasets", "reports", "spool", "recorder/proxy", "recorder/metrics"},
+	{"recorder/prometheus"},
 	{"cmd/clefbench", "datasets/demo/train"},
 }
 
 // thirdParty names the modules that a package may import directly; a package that is
 // not listed may import none.
 var thirdParty = map[string][]string{
-	"internal/document":  {"go.yaml.in/yaml/v4"},
-	"internal/expr":      {"cel.dev/cel-go"},
-	"internal/stats":     {"gonum.org/v1/gonum"},
-	"internal/term":      {"golang.org/x/term"},
-	"snapshot/arrowfile": {"github.com/apache/arrow/go/v17", "github.com/klauspost/compress", "github.com/google/flatbuffers", "golang.org/x/sys"},
-	"replay":             {"golang.org/x/sys"},
-	"spool":              {"gocloud.dev", "github.com/aws/aws-sdk-go-v2", "golang.org/x/sys"},
-	"datasets":           {"github.com/klauspost/compress"},
-	"reports":            {"github.com/olekukonko/tablewriter"},
-	"cmd/clefbench":      {"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/rogpeppe/go-internal", "golang.org/x/sys"},
+	"internal/document":   {"go.yaml.in/yaml/v4"},
+	"internal/expr":       {"cel.dev/cel-go"},
+	"internal/stats":      {"gonum.org/v1/gonum"},
+	"internal/term":       {"golang.org/x/term"},
+	"recorder/prometheus": {"github.com/prometheus/client_golang"},
+	"snapshot/arrowfile":  {"github.com/apache/arrow/go/v17", "github.com/klauspost/compress", "github.com/google/flatbuffers", "golang.org/x/sys"},
+	"replay":              {"golang.org/x/sys"},
+	"spool":               {"gocloud.dev", "github.com/aws/aws-sdk-go-v2", "golang.org/x/sys"},
+	"datasets":            {"github.com/klauspost/compress"},
+	"reports":             {"github.com/olekukonko/tablewriter"},
+	"cmd/clefbench":       {"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/rogpeppe/go-internal", "golang.org/x/sys"},
 }
 
 type pkg struct {
