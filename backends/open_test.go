@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,11 @@ func (c *constant) Warm(_ context.Context, reqs []*decision.Request) error {
 func (c *constant) Ready(context.Context) error { return c.ready }
 
 func (c *constant) Close(context.Context) error { c.closed++; return nil }
+
+// Labels of a constant: one action, and doubles across engines are the caller's matter.
+func (c *constant) Labels() decision.Labels {
+	return decision.Labels{Actions: []string{c.action}, Rules: []string{"always"}, Artefacts: []decision.Artefact{c.Info().Artefact}}
+}
 
 // explained is a constant that can say why.
 type explained struct{ *constant }
@@ -214,6 +220,15 @@ func TestExplainIsThereWhenTheEnginesHaveIt(t *testing.T) {
 	}
 	if _, ok := open(t, "remote:there", nil).(decision.Explainer); ok {
 		t.Error("the engine does not explain, the router does")
+	}
+}
+
+func TestRouterGathersLabels(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"fraud/rules.txt": "block", "edge/rules.txt": "allow"})
+	l := open(t, "rules:"+dir, nil).(decision.Labeller).Labels()
+	if !slices.Equal(l.Actions, []string{"allow", "block"}) || len(l.Rules) != 2 || len(l.Artefacts) != 2 {
+		t.Errorf("%+v", l)
 	}
 }
 

@@ -158,6 +158,17 @@ func (e explaining) Explain(ctx context.Context, req *decision.Request) (*decisi
 	return b.(decision.Explainer).Explain(ctx, req)
 }
 
+// Labels gathers what the engines know of themselves.
+func (r *Router) Labels() decision.Labels {
+	var l decision.Labels
+	for _, b := range r.engines {
+		if known, ok := b.(decision.Labeller); ok {
+			l.Add(known.Labels())
+		}
+	}
+	return l
+}
+
 // Warm hands each engine that wants it the requests of its scenarios.
 func (r *Router) Warm(ctx context.Context, reqs []*decision.Request) error {
 	own := make([][]*decision.Request, len(r.engines))

@@ -36,6 +36,28 @@ type Readier interface {
 	Ready(ctx context.Context) error
 }
 
+// Labels are the words that a backend's answers are made of.
+type Labels struct {
+	// Actions and Rules are those that it may name; an action may be a candidate only.
+	Actions, Rules []string
+	// Artefacts are the versions under which it answers.
+	Artefacts []Artefact
+}
+
+// Add adds the labels of another backend, or of a part of one; doubles may remain.
+func (l *Labels) Add(o Labels) {
+	l.Actions = append(l.Actions, o.Actions...)
+	l.Rules = append(l.Rules, o.Rules...)
+	l.Artefacts = append(l.Artefacts, o.Artefacts...)
+}
+
+// Labeller is implemented by backends that know beforehand what their answers are made
+// of, so that a recording of them can prepare for it. What they list is no promise: an
+// answer may hold other labels, and need not hold any of these.
+type Labeller interface {
+	Labels() Labels
+}
+
 // TimeoutKind says how a backend treats a deadline.
 type TimeoutKind string
 

@@ -238,7 +238,8 @@ func (d *demo) record(ctx context.Context) (err error) {
 	}
 	capture := captureAll(schema)
 	list := capture.Digest()
-	w, err := arrowfile.Create(d.path("snapshots"), arrowfile.Options{CaptureDigest: hex.EncodeToString(list[:])})
+	w, err := arrowfile.Create(d.path("snapshots"), arrowfile.Options{CaptureDigest: hex.EncodeToString(list[:]),
+		Seed: arrowfile.SeedOf(service.labels(), service.engine)})
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +36,16 @@ type incumbent struct {
 	engine  decision.Backend // wrapped by the recorder
 	schemas map[string]*decision.Schema
 	tasks   map[string][]string // candidates by scenario
+}
+
+// labels are the words of a recording that the engine does not know of: the candidates
+// that it is asked to choose from.
+func (s *incumbent) labels() map[string][]string {
+	l := map[string][]string{}
+	for _, scenario := range slices.Sorted(maps.Keys(s.tasks)) {
+		l["action"] = append(l["action"], s.tasks[scenario]...)
+	}
+	return l
 }
 
 func (s *incumbent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
