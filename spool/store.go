@@ -38,7 +38,9 @@ const (
 // suspect: an earlier attempt, perhaps of a killed process, may have stored it.
 func put(ctx context.Context, s store, o *object, body *os.File, suspect bool) (verdict, error) {
 	if suspect {
-		if err := compare(ctx, s, o); !errors.Is(err, errAbsent) {
+		// Whatever else goes wrong here, create decides: a role that may not list is told of
+		// an absent object that it is forbidden.
+		if err := compare(ctx, s, o); err == nil || errors.Is(err, ErrConflict) {
 			return present, err
 		}
 	}
