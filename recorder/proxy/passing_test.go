@@ -1,0 +1,526 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/recorder"
+	"github.com/clefbench/clefbench/snapshot"
+)
+
+func TestWhatIsNoDecisionPasses(t *testing.T) {
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(w, r.Body) }))
+	for _, c := range [][2]string{{"/v1/models", ""}, {"/v1/chat/completions", `{"messages":[]}`}, {"/other", "not json"}} {
+		post(t, s.url+c[0], c[1])
+	}
+	resp, err := http.Get(s.url + "/v1/systemone")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	// A path that says nothing, and a body that does.
+	post(t, s.url+"/gateway/x", ask1)
+	rows := s.rows()
+	if st := s.proxy.Stats(); len(rows) != 1 || st.Requests != 5 || st.Passed != 4 || st.Decisions != 1 {
+		t.Errorf("%d rows, %+v", len(rows), st)
+	}
+	if l := s.rec.Stats().Ledger; l.Offered != 1 {
+		t.Errorf("offered %d", l.Offered)
+	}
+}
+
+// The client sends its body only when it is told to, and may be refused before.
+func TestExpectContinue(t *testing.T) {
+	for _, refuse := range []bool{false, true} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan string, 1)
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			r := bufio.NewReader(c)
+			r.ReadString('\n')
+			h, _ := lines(r)
+			if refuse {
+				io.WriteString(c, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+				got <- strings.Join(h, "|")
+				return
+			}
+			io.WriteString(c, "HTTP/1.1 100 Continue\r\n\r\n")
+			body := make([]byte, len(ask1))
+			io.ReadFull(r, body)
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
+			got <- strings.Join(h, "|") + string(body)
+		}()
+		s := start(t, "http://"+l.Addr().String())
+		c, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprintf(c, "POST /v1/systemone HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(ask1))
+		r := bufio.NewReader(c)
+		line, err := r.ReadString('\n')
+		want := "HTTP/1.1 100 Continue"
+		if refuse {
+			want = "HTTP/1.1 401 Unauthorized"
+		}
+		if err != nil || strings.TrimSpace(line) != want {
+			t.Fatalf("refuse %v: %q %v", refuse, line, err)
+		}
+		if !refuse {
+			r.ReadString('\n')
+			io.WriteString(c, ask1)
+			m, err := readMessage(r, false)
+			if err != nil || string(m.body) != "ok" || len(m.informed) != 0 {
+				t.Errorf("%+v %v", m, err)
+			}
+		}
+		if head := <-got; !strings.Contains(head, "Expect: 100-continue") || !refuse && !strings.HasSuffix(head, ask1) {
+			t.Errorf("the upstream got %q", head)
+		}
+		c.Close()
+		l.Close()
+	}
+}
+
+func TestUpgradesPassUnrecorded(t *testing.T) {
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nSec-WebSocket-Accept: x\r\n\r\n")
+		rw.Flush()
+		line, _ := rw.ReadString('\n')
+		rw.WriteString("echo " + line)
+		rw.Flush()
+	})
+	s := start(t, upstream)
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(c, "GET /v1/systemone HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	r := bufio.NewReader(c)
+	line, _ := r.ReadString('\n')
+	h, err := lines(r)
+	if err != nil || !strings.Contains(line, "101") || !strings.Contains(strings.Join(h, "|"), "Sec-Websocket-Accept: x") {
+		t.Fatalf("%q %q %v", line, h, err)
+	}
+	io.WriteString(c, "hello\n")
+	if line, err = r.ReadString('\n'); line != "echo hello\n" {
+		t.Errorf("%q %v", line, err)
+	}
+	c.Close()
+	if rows := s.rows(); len(rows) != 0 || s.proxy.Stats().Upgrades != 1 {
+		t.Errorf("%d rows, %+v", len(rows), s.proxy.Stats())
+	}
+}
+
+// Each part must arrive before the next one is sent, in both directions, whether or not
+// the length is known beforehand; so must the header before the body.
+func TestBodiesStream(t *testing.T) {
+	for _, length := range []string{"", "12"} {
+		up := make(chan string)
+		goOn := make(chan bool)
+		s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+			b := make([]byte, 4)
+			for range 3 {
+				if _, err := io.ReadFull(r.Body, b); err != nil {
+					t.Error(err)
+				}
+				up <- string(b)
+			}
+			if length != "" {
+				w.Header().Set("Content-Length", length)
+			}
+			w.WriteHeader(200)
+			http.NewResponseController(w).Flush()
+			for range 3 {
+				<-goOn
+				io.WriteString(w, "part")
+				http.NewResponseController(w).Flush()
+			}
+			<-goOn
+		}))
+		pr, pw := io.Pipe()
+		req, _ := http.NewRequest("POST", s.url+"/v1/systemone", pr)
+		if length != "" {
+			req.ContentLength = 12
+		}
+		got := make(chan *http.Response)
+		go func() {
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- resp
+		}()
+		within := time.After(30 * time.Second)
+		for range 3 {
+			io.WriteString(pw, "send")
+			select {
+			case <-up:
+			case <-within:
+				t.Fatal("the request does not stream")
+			}
+		}
+		pw.Close()
+		var resp *http.Response
+		select {
+		case resp = <-got: // the header, before any byte of the body
+		case <-within:
+			t.Fatal("the header waits for the body")
+		}
+		b := make([]byte, 4)
+		for range 3 {
+			goOn <- true
+			read := make(chan error, 1)
+			go func() { _, err := io.ReadFull(resp.Body, b); read <- err }()
+			select {
+			case err := <-read:
+				if err != nil || string(b) != "part" {
+					t.Fatal(string(b), err)
+				}
+			case <-within:
+				t.Fatal("the answer does not stream")
+			}
+		}
+		goOn <- true
+		resp.Body.Close()
+		s.rows()
+	}
+}
+
+func only(t *testing.T, rows []*snapshot.Snapshot) *snapshot.Snapshot {
+	t.Helper()
+	if len(rows) != 1 {
+		t.Fatalf("%d rows", len(rows))
+	}
+	return rows[0]
+}
+
+func TestClientThatGoesAway(t *testing.T) {
+	arrived, ended := make(chan bool), make(chan bool)
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		arrived <- true
+		<-r.Context().Done() // the upstream learns of it
+		ended <- true
+	}))
+	ctx, cancel := context.WithCancel(context.Background())
+	req, _ := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/systemone", strings.NewReader(ask1))
+	go func() { <-arrived; cancel() }()
+	if _, err := http.DefaultClient.Do(req); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the upstream was not told")
+	}
+	r := only(t, s.rows())
+	if r.Status != decision.Error || r.ErrorCode != CodeCanceled || r.Question != "q" || r.Artefact.HTTPStatus != 0 || len(r.Candidates) != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestUpstreamThatIsDeadOrSlowOrBreaksOff(t *testing.T) {
+	l, _ := net.Listen("tcp", "127.0.0.1:0")
+	dead := "http://" + l.Addr().String()
+	l.Close()
+	s := start(t, dead)
+	if code, _ := post(t, s.url+"/v1/systemone", ask1); code != 502 {
+		t.Errorf("dead: %d", code)
+	}
+	if r := only(t, s.rows()); r.Status != decision.Error || r.ErrorCode != CodeConnect || r.Artefact.HTTPStatus != 0 {
+		t.Errorf("dead: %+v", r)
+	}
+
+	release := make(chan bool)
+	slow := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	s = start(t, slow, func(o *Options, _ *recorder.Options) { o.Timeout = 30 * time.Millisecond })
+	if code, _ := post(t, s.url+"/v1/systemone", ask1); code != 504 {
+		t.Errorf("slow: %d", code)
+	}
+	if r := only(t, s.rows()); r.Status != decision.Timeout || r.ErrorCode != CodeTimeout || r.Reason != decision.ReasonTimeout {
+		t.Errorf("slow: %+v", r)
+	}
+	close(release)
+
+	upstream, _ := rawUpstream(t, func(*message) string {
+		return "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n{\"half\":"
+	})
+	s = start(t, "http://"+upstream)
+	resp, err := http.Post(s.url+"/v1/systemone", "application/json", strings.NewReader(ask1))
+	if err == nil {
+		_, err = io.ReadAll(resp.Body)
+		resp.Body.Close()
+	}
+	if err == nil {
+		t.Error("the client was not told that the answer broke off")
+	}
+	if r := only(t, s.rows()); r.Status != decision.Error || r.ErrorCode != CodeTransport || r.Artefact.HTTPStatus != 200 {
+		t.Errorf("broken off: %+v", r)
+	}
+}
+
+// Recording that fails or has no room must not be seen by clients.
+func TestTrafficGoesOnWithoutRoomToRecord(t *testing.T) {
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		w.Write(b)
+	})
+	big := `{"state":"` + strings.Repeat("s", 50_000) + `","questions":{"q":{"type":"noul"}},"model":"m"}`
+	for name, c := range map[string]struct {
+		set    option
+		reason string
+	}{
+		"budget":   {func(o *Options, _ *recorder.Options) { o.Budget = 1000 }, LostBudget},
+		"too long": {func(o *Options, _ *recorder.Options) { o.MaxBody = 10_000 }, LostTooLong},
+		"recorder": {func(_ *Options, r *recorder.Options) { r.QueueBytes = 10; r.FlushInterval = time.Hour }, recorder.DropQueueFull},
+	} {
+		s := start(t, upstream, c.set)
+		for range 20 {
+			if code, body := post(t, s.url+"/v1/systemone", big); code != 200 || body != big {
+				t.Fatalf("%s: %d, %d bytes", name, code, len(body))
+			}
+		}
+		rows := s.rows()
+		l := s.rec.Stats().Ledger
+		if l.Offered != 20 || l.Dropped[c.reason] != 20 || len(rows) != 0 {
+			t.Errorf("%s: %d rows, %+v", name, len(rows), l)
+		}
+	}
+}
+
+func TestQueueFullIsCounted(t *testing.T) {
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer1) }))
+	s.proxy.mu.Lock() // no attempt can be handed over: the handler's end must not be waited for
+	codes := make(chan int)
+	go func() { code, _ := post(t, s.url+"/v1/systemone", ask1); codes <- code }()
+	time.Sleep(20 * time.Millisecond)
+	s.proxy.mu.Unlock()
+	if code := <-codes; code != 200 {
+		t.Error(code)
+	}
+	x := &attempt{form: formQuestions}
+	for range cap(s.proxy.queue) + 100 {
+		s.proxy.mu.Lock()
+		select {
+		case s.proxy.queue <- &attempt{form: formUnknown, body: captured{data: []byte("{}")}}:
+		default:
+			s.proxy.lose(x, LostQueue)
+		}
+		s.proxy.mu.Unlock()
+	}
+	s.rows()
+	l := s.rec.Stats().Ledger
+	if err := l.Check(); err != nil || l.Written != 1 {
+		t.Errorf("%+v %v", l, err)
+	}
+}
+
+func TestSwitchedOffPasses(t *testing.T) {
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer1) }))
+	s.rec.SetRecording(false)
+	if code, body := post(t, s.url+"/v1/systemone", ask1); code != 200 || body != answer1 {
+		t.Errorf("%d %s", code, body)
+	}
+	if rows := s.rows(); len(rows) != 0 || s.rec.Stats().Ledger.Dropped[recorder.DropSwitchedOff] != 1 {
+		t.Errorf("%d rows, %+v", len(rows), s.rec.Stats().Ledger)
+	}
+}
+
+func zipped(s string) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	io.WriteString(w, s)
+	w.Close()
+	return b.Bytes()
+}
+
+// A compressed answer passes compressed, and is recorded plain; a bomb is lost, not blown up.
+func TestCompressedBodies(t *testing.T) {
+	var answer []byte
+	encoding := "gzip"
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Encoding", encoding)
+		w.Write(answer)
+	}), func(o *Options, _ *recorder.Options) { o.MaxBody = 1 << 20 })
+	send := func() []byte {
+		req, _ := http.NewRequest("POST", s.url+"/v1/systemone", strings.NewReader(ask1))
+		req.Header.Set("Accept-Encoding", "gzip, deflate")
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		return b
+	}
+	for _, answer = range [][]byte{zipped(answer1), zipped(strings.Repeat("0", 10<<20))} {
+		if got := send(); !bytes.Equal(got, answer) {
+			t.Errorf("%d bytes became %d", len(answer), len(got))
+		}
+	}
+	encoding, answer = "br", []byte("\x0b\x02\x80")
+	send()
+	r := only(t, s.rows())
+	if r.Status != decision.OK || string(r.Output) != answer1 || r.Usage.BytesOut.V != int64(len(zipped(answer1))) {
+		t.Errorf("%+v", r)
+	}
+	if l := s.rec.Stats().Ledger; l.Dropped[LostTooLong] != 1 || l.Dropped[LostEncoding] != 1 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestShutdownFinishesWhatIsUnderWay(t *testing.T) {
+	arrived, release := make(chan bool), make(chan bool)
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		arrived <- true
+		<-release
+		io.WriteString(w, answer1)
+	}))
+	codes := make(chan int)
+	go func() { code, _ := post(t, s.url+"/v1/systemone", ask1); codes <- code }()
+	<-arrived
+	down := make(chan []*snapshot.Snapshot)
+	go func() { down <- s.rows() }()
+	for { // until it no longer accepts
+		c, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			break
+		}
+		c.Close()
+	}
+	close(release)
+	if code := <-codes; code != 200 {
+		t.Error(code)
+	}
+	if rows := <-down; len(rows) != 1 || rows[0].Status != decision.OK {
+		t.Errorf("%d rows", len(rows))
+	}
+}
+
+func TestConnectionsAreLimited(t *testing.T) {
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hi") }),
+		func(o *Options, _ *recorder.Options) { o.Connections = 1 })
+	first, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.WriteString(first, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	if _, err := readMessage(bufio.NewReader(first), false); err != nil {
+		t.Fatal(err)
+	}
+	second, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	io.WriteString(second, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+	second.SetReadDeadline(time.Now().Add(30 * time.Millisecond))
+	if _, err := second.Read(make([]byte, 1)); err == nil {
+		t.Error("a second connection was served")
+	}
+	first.Close()
+	second.SetReadDeadline(time.Now().Add(20 * time.Second))
+	if _, err := readMessage(bufio.NewReader(second), false); err != nil {
+		t.Errorf("the second connection is never served: %v", err)
+	}
+}
+
+func TestRefusedOptions(t *testing.T) {
+	rec, err := recorder.New(&memory{}, recorder.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rec.Close(context.Background())
+	for _, o := range []Options{
+		{}, {Upstream: "http://h"}, {Upstream: "ftp://h", Recorder: rec}, {Upstream: "http://", Recorder: rec}, {Upstream: "localhost:80", Recorder: rec},
+		{Upstream: "https://me:hunter22@h", Recorder: rec}, {Upstream: "http://h?x", Recorder: rec}, {Upstream: "http://h/#f", Recorder: rec},
+		{Upstream: "http://h", Recorder: rec, Dialect: "mcp"}, {Upstream: "http://h", Recorder: rec, MaxBody: -1},
+	} {
+		p, err := New(o)
+		if !errors.Is(err, ErrOptions) || strings.Contains(err.Error(), "hunter22") {
+			t.Errorf("%+v: %v %v", o, p, err)
+		}
+	}
+}
+
+// An upstream may answer before the request has ended: both directions go on together.
+func TestBothDirectionsAtOnce(t *testing.T) {
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+		c := http.NewResponseController(w)
+		if err := c.EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(200)
+		c.Flush()
+		b := make([]byte, 4)
+		for {
+			n, err := io.ReadFull(r.Body, b)
+			w.Write(b[:n])
+			c.Flush()
+			if err != nil {
+				return
+			}
+		}
+	}))
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	io.WriteString(c, "POST /v1/systemone HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
+	r := bufio.NewReader(c)
+	for i := range 3 {
+		fmt.Fprintf(c, "4\r\npa%02d\r\n", i)
+		if i == 0 {
+			if _, err := r.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := lines(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got [9]byte
+		if _, err := io.ReadFull(r, got[:]); err != nil || string(got[:]) != fmt.Sprintf("4\r\npa%02d\r\n", i) {
+			t.Fatalf("%q %v", got, err)
+		}
+	}
+	io.WriteString(c, "0\r\n\r\n")
+	if rest, err := r.ReadString('\n'); rest != "0\r\n" {
+		t.Errorf("%q %v", rest, err)
+	}
+}
