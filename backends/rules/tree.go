@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"strings"
+
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/expr"
 )
@@ -97,4 +99,16 @@ func conjuncts(nodes []node) (out []*condition) {
 		}
 	}
 	return out
+}
+
+// text is the node in one line.
+func (n *node) text() string {
+	if n.form == formLeaf {
+		return n.leaf.text()
+	}
+	var parts []string
+	for i := range n.kids {
+		parts = append(parts, n.kids[i].text())
+	}
+	return [...]string{formAll: "all", formAny: "any", formNot: "not"}[n.form] + "(" + strings.Join(parts, "; ") + ")"
 }
