@@ -63,11 +63,17 @@ func BenchmarkHandOver(b *testing.B) {
 	s := benchRow()
 	ctx := context.Background()
 	b.Run("bare-copy", func(b *testing.B) {
-		var dst slot
+		var dst struct {
+			row        snapshot.Snapshot
+			input      []byte
+			attrs      []decision.Value
+			candidates []decision.Candidate
+			features   []float32
+		}
 		b.ReportAllocs()
 		for b.Loop() {
 			dst.row = *s
-			dst.row.Input = refill(&dst.in.data, s.Input)
+			dst.row.Input = refill(&dst.input, s.Input)
 			dst.row.Attrs.Values = refill(&dst.attrs, s.Attrs.Values)
 			dst.row.Candidates = refill(&dst.candidates, s.Candidates)
 			dst.row.Features = refill(&dst.features, s.Features)

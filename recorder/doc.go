@@ -15,9 +15,12 @@
 //
 // # What the caller pays
 //
-// The caller's goroutine copies what the list allows and appends one pointer to a
-// bounded queue. Redaction, hashing, validation and the sink run on one goroutine of
-// the recorder. A full queue is a counted drop, never a wait ([PolicyBlock] excepted).
+// The caller's goroutine copies what the list allows into memory that is there already:
+// a slab that its processor has to itself, and that goes to the recorder's one goroutine
+// whole. There redaction, hashing, validation and the sink run. A hand-over costs two to
+// three times a bare copy of the row, allocates nothing, and callers in parallel do not
+// wait for each other; strings are not copied, and are held until the sink has the row. A
+// full queue is a counted drop, never a wait ([PolicyBlock] excepted).
 // A panic of the recorder's own code, of a function in its options or of the sink ends
 // in the recorder; a panic of the handler or backend passes through and is recorded.
 // Every method of a nil [Recorder], [Recording] or [Decision] does nothing, so that code
@@ -27,8 +30,10 @@
 //
 // Every row that is offered is written, sampled out, or dropped for a reason that is
 // counted: offered = written + sampled_out + sum of dropped. The rows of a request are
-// kept or lost together. [Recorder.Watermark] says how many rows the sink has flushed;
-// only those are safe. At Close the ledger must close, or the error says so.
+// kept or lost together, and the ledger counts requests beside rows: each hand-over is
+// one. (The total that the sink gets at Close counts written ones as a reader of the file
+// does, by request_id.) Requests of one goroutine are written in its order.
+// [Recorder.Watermark] says how many rows the sink has flushed; only those are safe. At Close the ledger must close, or the error says so.
 //
 // # Sampling
 //

@@ -6,12 +6,10 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/secret"
-	"github.com/clefbench/clefbench/snapshot"
 )
 
 // Error codes of decisions that got no answer: their handler or backend panicked, left
@@ -22,21 +20,34 @@ const (
 	CodeBackend  = "backend-error"
 )
 
-// drain is the goroutine between the queue and the sink. It also does the work that
-// would cost the caller: spreading what a request's rows share, hashing, redacting,
-// validating.
+// drain is the goroutine between the slabs and the sink. It also does the work that
+// would cost the caller: hashing, redacting, validating.
 type drain struct {
 	*Recorder
 	mac     *mac
 	secrets secret.Scanner
-	spare   []*group
+	lanes   []lane
+	// g holds the request under way.
+	g group
 	// unflushed counts rows that were appended since the last flush.
 	unflushed int
+	// lastRequest is the request_id of the last row that was appended, and runs counts how
+	// often it changed: see seal.
+	lastRequest decision.ID
+	runs        uint64
 	// told is what the log has heard.
 	told Stats
 }
 
-func newDrain(r *Recorder) *drain { return &drain{Recorder: r, mac: newMAC(r.opts.EntityKey)} }
+// lane is what was taken of one shard, and how far the drain has gone through it.
+type lane struct {
+	slabs         []*slab
+	slab, request int
+}
+
+func newDrain(r *Recorder) *drain {
+	return &drain{Recorder: r, mac: newMAC(r.opts.EntityKey), lanes: make([]lane, len(r.in.shards))}
+}
 
 func (d *drain) run() {
 	defer close(d.done)
@@ -60,51 +71,106 @@ func (d *drain) run() {
 	}
 }
 
+// appendAll goes through everything that was handed over, in the order of the tickets.
 func (d *drain) appendAll() {
-	groups := d.in.take(d.spare)
-	for i, g := range groups {
-		groups[i] = nil
-		if !d.append(g) {
-			break
+	d.in.take(d.lanes)
+	for l := d.first(); l != nil; l = d.first() {
+		sl := l.slabs[l.slab]
+		if !d.append(sl, &sl.requests[l.request]) {
+			return
 		}
+		l.request++
 		if d.unflushed >= d.opts.FlushRows {
 			_ = d.flush()
 		}
 	}
-	d.spare = groups
 }
 
+// first returns the lane with the earliest request, nil when all are empty. Slabs that
+// are through go back on the way.
+func (d *drain) first() (best *lane) {
+	for i := range d.lanes {
+		l := &d.lanes[i]
+		for l.slab < len(l.slabs) && l.request == len(l.slabs[l.slab].requests) {
+			d.in.recycle(l.slabs[l.slab])
+			l.slabs[l.slab] = nil
+			l.slab, l.request = l.slab+1, 0
+		}
+		if l.slab == len(l.slabs) {
+			l.slabs, l.slab = l.slabs[:0], 0
+		} else if best == nil || earlier(l.ticket(), best.ticket()) {
+			best = l
+		}
+	}
+	return best
+}
+
+func (l *lane) ticket() uint64 { return l.slabs[l.slab].requests[l.request].ticket }
+
 // append hands one request's rows to the sink; false ends the work.
-func (d *drain) append(g *group) bool {
+func (d *drain) append(sl *slab, h *handedOver) bool {
 	if d.in.isAbandoned() {
 		return false
 	}
+	d.g.unpack(sl, h)
 	written, reason := 0, DropSinkError
-	if why, err := d.prepare(g); err != nil {
+	if why, err := d.prepare(&d.g); err != nil {
 		d.failed(err)
 		reason = why
 	} else {
-		written = d.appendRows(g)
+		written, reason = d.appendRows(&d.g)
 	}
-	if !d.in.settle(g, written, reason) {
+	if !d.in.settle(h, written, reason) {
 		return false
 	}
 	d.unflushed += written
-	d.release(g)
 	return true
 }
 
-// appendRows returns how many rows the sink took. After a refusal the request's further
-// rows are not offered to it: a part of a request is worth less than its absence.
-func (d *drain) appendRows(g *group) int {
+// unpack fills the group from a slab, in whose memory its slices are.
+func (g *group) unpack(sl *slab, h *handedOver) {
+	g.slots, g.redacted = g.slots[:0], g.redacted[:0]
+	for i := range int(h.n) {
+		sl.unpack(&sl.rows[int(h.first)+i], g.add())
+	}
+	first := &g.slots[0]
+	g.whole, g.schema, g.attrs = h.whole, first.row.Attrs.Schema, first.row.Attrs.Values
+	g.entity, g.hasEntity = first.entity, first.hasEntity
+}
+
+// appendRows returns how many rows the sink took, and why not all. After a refusal the
+// request's further rows are not offered to it: a part of a request is worth less than
+// its absence.
+func (d *drain) appendRows(g *group) (written int, reason string) {
 	for i := range g.slots {
-		if err := d.guard("sink append", func() error { return d.sink.Append(&g.slots[i].row) }); err != nil {
+		row := &g.slots[i].row
+		if err := d.guard("sink append", func() error { return d.sink.Append(row) }); err != nil {
 			d.appendErrors.Add(1)
 			d.failed(err)
-			return i
+			return i, d.dropReason(err)
+		}
+		if row.RequestID != d.lastRequest {
+			d.lastRequest = row.RequestID
+			d.runs++
 		}
 	}
-	return len(g.slots)
+	return len(g.slots), ""
+}
+
+// reasoner is an error of a sink that says under which reason rows are dropped.
+type reasoner interface{ DropReason() string }
+
+// dropReason is what the sink's error says, else sink-error.
+func (d *drain) dropReason(err error) (reason string) {
+	_ = d.guard("sink error", func() error {
+		var named reasoner
+		if errors.As(err, &named) {
+			reason = named.DropReason()
+		}
+		return nil
+	})
+	orDefault(&reason, DropSinkError)
+	return reason
 }
 
 // flush calls the sink also when nothing is new: its syncs and its rotation by age have
@@ -127,11 +193,18 @@ func (d *drain) seal() error {
 	flushErr := d.flush()
 	lost, total := d.in.final()
 	ledgerErr := total.Check()
+	// Rows of one request_id that came in several hand-overs, one after the other, are one
+	// request in the file, and rows of several in one hand-over are several: the file's
+	// total counts as the file does, by request_id.
+	if !d.in.isAbandoned() {
+		total.Requests.Offered += d.runs - total.Requests.Written
+		total.Requests.Written = d.runs
+	}
 	closeErr := d.guard("sink close", func() error { return d.sink.Close(lost, total) })
 	if closeErr != nil {
 		d.failed(closeErr)
 	}
-	d.in.sealed(closeErr == nil)
+	d.in.sealed(closeErr == nil, d.dropReason(closeErr))
 	d.log()
 	if closeErr == nil {
 		flushErr = nil // what the flush could not do, sealing did
@@ -170,7 +243,7 @@ func (d *drain) prepare(g *group) (reason string, err error) {
 	}
 	for i := range g.slots {
 		if !g.whole {
-			d.spread(g, i)
+			d.share(g, i)
 		}
 		if err := g.slots[i].row.Validate(); err != nil {
 			return DropInvalid, err
@@ -180,6 +253,18 @@ func (d *drain) prepare(g *group) (reason string, err error) {
 		return DropRedaction, err
 	}
 	return "", nil
+}
+
+// share gives a row what was redacted once for its request.
+func (d *drain) share(g *group, i int) {
+	row := &g.slots[i].row
+	row.Attrs = decision.Attrs{Schema: g.schema, Values: g.attrs}
+	if g.hasEntity {
+		row.Entity = d.entity(g.entity)
+	}
+	if len(g.redacted) > 0 {
+		row.Redacted = g.redacted
+	}
 }
 
 // redact does everything that keeps secrets out of the rows: once a request, or once a
@@ -241,102 +326,26 @@ func (d *drain) entity(raw string) decision.Opt[[8]byte] {
 	return decision.Some([8]byte(sum[:8]))
 }
 
-// bodies puts the captured bodies into the row that carries them.
+// bodies hashes and rewrites the captured bodies of a row.
 func (d *drain) bodies(s *slot, notes []string) (_ []string, err error) {
 	row := &s.row
-	if s.in.seen {
-		if row.Input, notes, err = d.body(notes, "input", &s.in); err != nil {
-			return notes, err
-		}
-		row.InputLen = s.in.length
-		if !row.InputDigest.Set {
-			row.InputDigest = s.in.digest
-		}
+	if row.Input, notes, err = d.body(notes, "input", &s.in, &row.InputDigest); err != nil {
+		return notes, err
 	}
-	if s.out.seen {
-		if row.Output, notes, err = d.body(notes, "output", &s.out); err != nil {
-			return notes, err
-		}
-		if !row.OutputDigest.Set {
-			row.OutputDigest = s.out.digest
-		}
-	}
-	return notes, nil
+	row.Output, notes, err = d.body(notes, "output", &s.out, &row.OutputDigest)
+	return notes, err
 }
 
-// body hashes one body and returns what to store of it.
-func (d *drain) body(notes []string, name string, b *body) ([]byte, []string, error) {
-	// A reader may stop behind the last byte, without having seen the end.
-	if b.length.Set && b.length.V == b.total {
-		b.complete = true
-	}
-	if b.complete {
-		b.length = decision.Some(b.total)
-	}
-	cut := !b.complete || b.total > int64(len(b.data)) && !b.rewritten
+// body returns what to store of one body, and sets its digest where there is none.
+func (d *drain) body(notes []string, name string, b *body, digest *decision.Opt[[32]byte]) ([]byte, []string, error) {
 	switch {
+	case !b.seen:
+		return nil, notes, nil
 	case b.rewritten:
-	case cut:
+	case b.cut:
 		notes = append(notes, name+":truncated")
-	case d.mac != nil:
-		b.digest = decision.Some(d.mac.of(b.data))
+	case d.mac != nil && !digest.Set:
+		*digest = decision.Some(d.mac.of(b.data))
 	}
-	return d.clean(notes, name, b, cut)
-}
-
-// spread gives a row what its request shares.
-func (d *drain) spread(g *group, i int) {
-	row := &g.slots[i].row
-	row.RequestID, row.Time, row.KeepProb = g.id, g.now.Round(0).UTC(), g.keep
-	row.Scenario = g.scenario
-	orDefault(&row.Scenario, d.opts.Scenario)
-	orDefault(&row.Backend, d.opts.Backend)
-	if row.Artefact.HTTPStatus == 0 {
-		row.Artefact.HTTPStatus = int16(g.httpStatus)
-	}
-	row.Attrs = decision.Attrs{Schema: g.schema, Values: g.attrs}
-	row.TraceID, row.SpanID = g.trace, g.span
-	if g.featureSet != "" || len(g.features) > 0 {
-		row.Features, row.FeatureSet = g.features, g.featureSet
-	}
-	if !row.Latency.Set {
-		row.Latency = g.latency
-	}
-	if len(row.Candidates) > 0 {
-		row.Forced = decision.Some(len(row.Candidates) == 1)
-	}
-	if g.hasEntity {
-		row.Entity = d.entity(g.entity)
-	}
-	if len(g.redacted) > 0 {
-		row.Redacted = g.redacted
-	}
-	conclude(row, g)
-}
-
-// conclude gives a status to a decision that its handler left open or broke off.
-func conclude(row *snapshot.Snapshot, g *group) {
-	switch {
-	case g.panicked:
-		fail(row, decision.Error, CodePanic, "the handler panicked")
-	case row.Status != decision.StatusNone:
-	case g.httpStatus >= 500:
-		fail(row, decision.Error, "http-"+strconv.Itoa(g.httpStatus), "the handler answered without a decision")
-	default:
-		fail(row, decision.Error, CodeNoAnswer, "the handler left the decision open")
-	}
-}
-
-// fail makes a row one without an answer.
-func fail(row *snapshot.Snapshot, s decision.Status, code, text string) {
-	row.Status, row.Action, row.Params = s, "", ""
-	row.Confidence, row.ConfidenceDef = decision.Opt[float64]{}, ""
-	row.Reason, row.RuleID = decision.ReasonNone, ""
-	switch s {
-	case decision.Timeout:
-		row.Reason = decision.ReasonTimeout
-	case decision.Error, decision.NotReplayable:
-		row.Reason = decision.ReasonError
-	}
-	row.ErrorCode, row.Error = code, text
+	return d.clean(notes, name, b, b.cut)
 }

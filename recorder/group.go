@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
@@ -12,10 +13,8 @@ import (
 // because an absent slice is nil in a row, while its memory is kept for the next one.
 type slot struct {
 	row        snapshot.Snapshot
-	attrs      []decision.Value
 	in, out    body
 	candidates []decision.Candidate
-	features   []float32
 	redacted   []string
 	entity     string
 	hasEntity  bool
@@ -25,21 +24,23 @@ type slot struct {
 // on its first row.
 type body struct {
 	data []byte
-	// total counts the bytes that passed; it is the original length when complete.
-	total    int64
-	complete bool
-	// length is the original length where it is known otherwise.
+	seen bool
+	bodyKind
+	// length is that of the original, where it is known.
 	length decision.Opt[int64]
 	// digest is set when the original did not fit data; else the drain computes it.
 	digest decision.Opt[[32]byte]
-	seen   bool
-	// json: its sender called it JSON. rewritten: it is what redaction left of a whole body,
-	// so that its length says nothing.
-	json, rewritten bool
 }
 
-// group is what is known of one request: its rows, and what they share. It belongs to
-// the caller's goroutine until it is offered, then to the drain.
+type bodyKind struct {
+	// cut: there was more of the body. json: its sender called it JSON. rewritten: it is what
+	// redaction left of a whole body, so that its length says nothing.
+	cut, json, rewritten bool
+}
+
+// group is what is known of one request: its rows, and what they share. The caller's
+// goroutine fills one and its rows are packed into a slab; the drain has one of its own, for
+// the rows that it unpacks.
 type group struct {
 	slots []slot
 	// whole: the rows came complete, through Record; the rest is not used.
@@ -62,8 +63,6 @@ type group struct {
 	trace      decision.Opt[[16]byte]
 	span       decision.Opt[[8]byte]
 
-	// size is what the bodies count for in the queue.
-	size int64
 	// answers is scratch for checking a response without touching it.
 	answers []decision.Decision
 }
@@ -107,11 +106,10 @@ const (
 )
 
 func (s *slot) reset() {
-	clear(s.attrs[:cap(s.attrs)])
 	clear(s.candidates[:cap(s.candidates)])
 	clear(s.redacted[:cap(s.redacted)])
-	*s = slot{attrs: s.attrs[:0], in: body{data: s.in.data[:0]}, out: body{data: s.out.data[:0]},
-		candidates: s.candidates[:0], features: s.features[:0], redacted: s.redacted[:0]}
+	*s = slot{in: body{data: s.in.data[:0]}, out: body{data: s.out.data[:0]},
+		candidates: s.candidates[:0], redacted: s.redacted[:0]}
 }
 
 // reset forgets the contents and keeps the memory. Values are cleared too: the pool
@@ -176,8 +174,9 @@ func (g *group) project(p *plan, a decision.Attrs) {
 // fills its rows itself. The rows are copied; the caller may reuse them at once. The
 // attributes are cut to the capture list and redacted as any others, sampling applies,
 // error texts are cleaned as by [Decision.Fail], and an unset keep probability counts as
-// 1; everything else is stored as given. Rows that do not pass Snapshot.Validate are dropped and counted as invalid. ctx matters
-// under PolicyBlock only.
+// 1; everything else is stored as given, save Ref. Rows that do not pass
+// Snapshot.Validate are dropped and counted as invalid. ctx matters under PolicyBlock
+// only.
 func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 	if r == nil || len(rows) == 0 || r.bypass(len(rows)) {
 		return
@@ -188,64 +187,93 @@ func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 		r.in.sampledOut(len(rows))
 		return
 	}
-	if r.in.refuse(len(rows)) {
-		return
-	}
-	g := r.newGroup()
-	g.whole = true
+	q := request{plan: r.plan, maxBody: r.opts.MaxBody, rows: rows, keep: factor}
 	for _, s := range rows {
-		r.copyRow(g.add(), s, factor)
+		q.size += r.stored(r.plan.Input, s.Input) + r.stored(r.plan.Output, s.Output)
 	}
-	r.handOver(ctx, g)
+	r.in.offer(ctx, &q)
 }
 
-// handOver offers a filled group; after it the group is no longer the caller's.
+// handOver completes the rows of a group and offers them; after it the group is no longer
+// the caller's.
 func (r *Recorder) handOver(ctx context.Context, g *group) {
-	g.size = g.bytes()
-	if !r.in.offer(ctx, g) {
-		r.release(g)
-	}
+	g.spread(&r.opts)
+	r.in.offer(ctx, &request{g: g, keep: g.keep, size: g.bytes()})
+	r.release(g)
 }
 
-// copyRow copies a row; factor is what its keep probability is multiplied by.
-func (r *Recorder) copyRow(dst *slot, src *snapshot.Snapshot, factor float64) {
-	row := &dst.row
-	*row = *src
-	row.KeepProb *= factor
-	if src.KeepProb == 0 {
-		row.KeepProb = factor
-	}
-	row.Candidates = refill(&dst.candidates, src.Candidates)
-	row.Features = refill(&dst.features, src.Features)
-	row.Redacted = refill(&dst.redacted, src.Redacted)
-	row.Error = scrub(src.Error)
-	r.copyBody(&dst.in, r.plan.Input, src.Input, src.InputLen)
-	dst.in.rewritten = rewritten(src.Redacted, "input")
-	r.copyBody(&dst.out, r.plan.Output, src.Output, decision.Opt[int64]{})
-	row.Input, row.Output = nil, nil
-	if e := r.plan.Entity.Attr; e != "" {
-		v := src.Attrs.Get(e)
-		dst.entity, dst.hasEntity = v.String(), !v.IsNull()
-	}
-	if r.plan.All {
-		row.Attrs.Values = refill(&dst.attrs, src.Attrs.Values)
-		return
-	}
-	dst.attrs = dst.attrs[:0]
-	for _, at := range r.plan.binder.Bind(src.Attrs.Schema) {
-		dst.attrs = append(dst.attrs, src.Attrs.At(at))
-	}
-	row.Attrs = decision.Attrs{Schema: r.plan.schema, Values: dst.attrs}
-}
-
-// copyBody takes a body that is complete, unless its original length says otherwise,
-// where the list allows bodies.
-func (r *Recorder) copyBody(b *body, allowed bool, src []byte, length decision.Opt[int64]) {
+// copyBody takes a whole body where the list allows bodies.
+func (r *Recorder) copyBody(b *body, allowed bool, src []byte) {
 	if !allowed || src == nil {
 		return
 	}
-	b.seen, b.complete, b.total = true, true, max(length.V, int64(len(src)))
+	b.seen, b.length = true, decision.Some(int64(len(src)))
 	b.data = append(b.data[:0], src[:min(len(src), r.opts.MaxBody)]...)
+	b.cut = len(b.data) < len(src)
+}
+
+// stored is how many bytes of a body are kept.
+func (r *Recorder) stored(allowed bool, body []byte) int64 {
+	if !allowed {
+		return 0
+	}
+	return int64(min(len(body), r.opts.MaxBody))
+}
+
+// spread gives the rows what their request shares, save what is redacted first.
+func (g *group) spread(o *Options) {
+	for i := range g.slots {
+		s := &g.slots[i]
+		row := &s.row
+		row.RequestID, row.Time = g.id, g.now.Round(0).UTC()
+		row.Scenario = g.scenario
+		orDefault(&row.Scenario, o.Scenario)
+		orDefault(&row.Backend, o.Backend)
+		if row.Artefact.HTTPStatus == 0 {
+			row.Artefact.HTTPStatus = int16(g.httpStatus)
+		}
+		row.TraceID, row.SpanID, row.FeatureSet = g.trace, g.span, g.featureSet
+		if !row.Latency.Set {
+			row.Latency = g.latency
+		}
+		if len(row.Candidates) > 0 {
+			row.Forced = decision.Some(len(row.Candidates) == 1)
+		}
+		if s.in.seen {
+			row.InputLen, row.InputDigest = s.in.length, s.in.digest
+		}
+		if s.out.seen {
+			row.OutputDigest = s.out.digest
+		}
+		conclude(row, g)
+	}
+}
+
+// conclude gives a status to a decision that its handler left open or broke off.
+func conclude(row *snapshot.Snapshot, g *group) {
+	switch {
+	case g.panicked:
+		fail(row, decision.Error, CodePanic, "the handler panicked")
+	case row.Status != decision.StatusNone:
+	case g.httpStatus >= 500:
+		fail(row, decision.Error, "http-"+strconv.Itoa(g.httpStatus), "the handler answered without a decision")
+	default:
+		fail(row, decision.Error, CodeNoAnswer, "the handler left the decision open")
+	}
+}
+
+// fail makes a row one without an answer.
+func fail(row *snapshot.Snapshot, s decision.Status, code, text string) {
+	row.Status, row.Action, row.Params = s, "", ""
+	row.Confidence, row.ConfidenceDef = decision.Opt[float64]{}, ""
+	row.Reason, row.RuleID = decision.ReasonNone, ""
+	switch s {
+	case decision.Timeout:
+		row.Reason = decision.ReasonTimeout
+	case decision.Error, decision.NotReplayable:
+		row.Reason = decision.ReasonError
+	}
+	row.ErrorCode, row.Error = code, text
 }
 
 // durationOf is a span of the monotonic clock, never negative: an injected clock may

@@ -9,7 +9,8 @@ import (
 	"github.com/clefbench/clefbench/snapshot"
 )
 
-// The reasons under which the ledger counts dropped rows.
+// The reasons under which the ledger counts dropped rows. The error
+// of a [Sink] may name others.
 const (
 	DropQueueFull     = "queue-full"
 	DropClosed        = "closed"
@@ -23,90 +24,180 @@ const (
 
 // intake is the bounded queue between the callers and the drain, and the ledger of both.
 //
-// One mutex guards all of it: an offer and what becomes of it are one step, so that the
-// ledger closes at every moment, not only at the end. What callers do under it is an
-// append of one pointer a request; the drain takes the whole queue by swapping slices.
-// Sharding it is worth its price only when a packed row replaces the pointer.
+// A caller copies its rows into the slab of a shard that is its processor's as long as no
+// other caller holds it. The drain takes the slabs of all shards at one moment and goes
+// through them in the order of their tickets. So a caller shares nothing with another but
+// the budget, and yet its requests stay in order.
+//
+// The ledger closes at every moment, not only at the end: who reads it stops all shards.
+// Locks are taken in the order shards, mu.
 type intake struct {
-	maxRows  int
-	maxBytes int64
+	budget
+	slabRows int
 	wakeAt   int
 	block    time.Duration // how long an offer may wait; 0 under PolicyDrop
 
-	// full is a hint that the queue has no room: then callers ask refuse before they copy.
-	full atomic.Bool
+	shards []*shard
+	// affinity hands each processor the shard that it used last.
+	affinity sync.Pool
+	next     atomic.Uint32
+
 	// wake tells the drain that wakeAt rows are waiting.
-	wake chan struct{}
+	wake   chan struct{}
+	closed atomic.Bool
 
-	mu     sync.Mutex
-	groups []*group
-	queued int // rows in groups
-	// held are the rows of queue and drain that are not settled yet, with their bytes.
-	held      int
-	heldBytes int64
+	// mu guards the rest, which is the drain's side.
+	mu   sync.Mutex
+	free []*slab
 	// room is closed when the drain makes room; nil when nobody waits.
-	room              chan struct{}
-	closed, abandoned bool
-
-	// ledger counts a row as written when the sink took it; unacked of those are not
-	// flushed yet. told is what the sink knows of losses.
-	ledger  snapshot.Ledger
-	unacked uint64
-	acked   uint64
-	told    snapshot.Ledger
+	room      chan struct{}
+	abandoned bool
+	// settled counts what became of the rows that the drain took, and what was taken from
+	// it. A row counts as written when the sink took it; unacked of those are not flushed yet.
+	settled        account
+	unacked, acked tally
+	// told is what the sink knows of losses.
+	told account
 }
 
-func newIntake(o *Options) *intake {
-	q := &intake{maxRows: o.QueueRows, maxBytes: o.QueueBytes, wake: make(chan struct{}, 1)}
+// shard is a slab that one caller at a time fills, and the callers' side of the ledger.
+type shard struct {
+	mu    sync.Mutex
+	index int
+	slab  *slab
+	full  []*slab
+	account
+	// refused counts what found the queue full, apart from the account: under overload a map
+	// costs more than the rest.
+	refused tally
+	// highest is the most that this shard's callers saw held.
+	highest count
+	_       [64]byte // shards are neighbours in memory
+}
+
+func newIntake(o *Options, shards int) *intake {
+	q := &intake{wake: make(chan struct{}, 1)}
+	q.maxRows, q.maxBytes = o.QueueRows, min(o.QueueBytes, maxQueueBytes)
+	q.slabRows = min(slabRows, o.QueueRows)
 	q.wakeAt = min(1024, max(1, o.QueueRows/4))
 	if o.Policy == PolicyBlock {
 		q.block = o.BlockTimeout
 	}
+	for i := range shards {
+		q.shards = append(q.shards, &shard{index: i})
+	}
+	q.affinity.New = func() any { return q.shards[int(q.next.Add(1)-1)%len(q.shards)] }
 	return q
 }
 
-// offer counts the group's rows and queues them, or counts them as dropped and returns
-// false. It never waits under PolicyDrop.
-func (q *intake) offer(ctx context.Context, g *group) bool {
-	n, size := len(g.slots), g.size
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.block > 0 {
-		q.await(ctx, n, size)
+// lock returns a locked shard: the processor's own, or another that is free. Who finds
+// its own in other hands stays with the one it found.
+func (q *intake) lock() *shard {
+	own := q.affinity.Get().(*shard)
+	if own.mu.TryLock() {
+		return own
 	}
-	q.ledger.Offered += uint64(n)
-	switch {
-	case q.closed:
-		q.ledger.Drop(DropClosed, uint64(n))
-		return false
-	case !q.fits(n, size):
-		q.full.Store(q.block == 0)
-		q.ledger.Drop(DropQueueFull, uint64(n))
-		return false
+	for i := 1; i < len(q.shards); i++ {
+		if s := q.shards[(own.index+i)%len(q.shards)]; s.mu.TryLock() {
+			return s
+		}
 	}
-	q.groups = append(q.groups, g)
-	before := q.queued
-	q.queued, q.held, q.heldBytes = q.queued+n, q.held+n, q.heldBytes+size
-	if before < q.wakeAt && q.queued >= q.wakeAt {
-		q.poke()
-	}
-	return true
+	own.mu.Lock()
+	return own
 }
 
-// refuse counts n rows as dropped, and returns true, when the queue has no room for
-// them whatever their size: under overload a caller then saves the copy.
-func (q *intake) refuse(n int) bool {
-	if !q.full.Load() {
-		return false
+func (q *intake) unlock(s *shard) {
+	s.mu.Unlock()
+	q.affinity.Put(s)
+}
+
+// offer copies the request's rows into a slab, or counts them as dropped. It never waits
+// under PolicyDrop.
+func (q *intake) offer(ctx context.Context, r *request) {
+	wait := q.block > 0 && q.ever(r.len(), r.size)
+	if !q.try(r, !wait) && wait {
+		q.await(ctx, r)
 	}
+}
+
+// try returns false when there is no room; only the last try counts that as a drop.
+func (q *intake) try(r *request, last bool) bool {
+	s := q.lock()
+	defer q.unlock(s)
+	reason := q.admit(s, r)
+	switch {
+	case reason == "":
+	case reason != DropQueueFull:
+		var n tally
+		n.add(r.len())
+		s.turnAway(reason, n)
+	case last:
+		s.refused.add(r.len())
+	}
+	return reason != DropQueueFull
+}
+
+// admit returns why a request was not taken, or "". A panic within it leaves rows in the
+// slab that no request claims, and nothing counted.
+func (q *intake) admit(s *shard, r *request) (reason string) {
+	n := r.len()
+	switch {
+	case q.closed.Load():
+		return DropClosed
+	case !q.fits(n, r.size): // under overload the copy is saved
+		return DropQueueFull
+	case s.slab == nil:
+		s.slab = q.newSlab()
+	}
+	first := len(s.slab.rows)
+	r.pack(s.slab)
+	ticket, ok := q.reserve(n, r.size)
+	if !ok {
+		return DropQueueFull
+	}
+	s.offer(n)
+	s.slab.requests = append(s.slab.requests, handedOver{ticket: ticket, first: int32(first), n: int32(n), size: r.size, whole: r.g == nil})
+	if s.slab.full(q.slabRows) {
+		s.full = append(s.full, s.slab)
+		s.slab = nil
+	}
+	s.highest = max(s.highest, count(ticket-q.out.Load())+countOf(n, r.size))
+	if before := q.waiting(ticket); before < q.wakeAt && before+n >= q.wakeAt {
+		q.poke()
+	}
+	return ""
+}
+
+func (q *intake) newSlab() *slab {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.fits(n, 0) {
-		q.full.Store(false)
+	if n := len(q.free); n > 0 {
+		sl := q.free[n-1]
+		q.free = q.free[:n-1]
+		return sl
+	}
+	return newSlab(q.slabRows)
+}
+
+// recycle takes back an empty slab. As many as once were in use stay; the bounds of the
+// queue bound them.
+func (q *intake) recycle(sl *slab) {
+	sl.reset()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.free = append(q.free, sl)
+}
+
+// refuse counts a request of n rows as dropped, and returns true, when the queue has no
+// room for them whatever their size: under overload a caller then saves the work of
+// making them.
+func (q *intake) refuse(n int) bool {
+	if q.block > 0 || q.fits(n, 0) {
 		return false
 	}
-	q.ledger.Offered += uint64(n)
-	q.ledger.Drop(DropQueueFull, uint64(n))
+	s := q.lock()
+	defer q.unlock(s)
+	s.refused.add(n)
 	return true
 }
 
@@ -118,38 +209,35 @@ func (q *intake) poke() {
 	}
 }
 
-func (q *intake) fits(n int, size int64) bool {
-	return q.held+n <= q.maxRows && q.heldBytes+size <= q.maxBytes
-}
-
-// await returns when the group fits, can never fit, or has waited long enough. It is
-// called and returns with the mutex held.
-func (q *intake) await(ctx context.Context, n int, size int64) {
-	if q.closed || q.fits(n, size) || n > q.maxRows || size > q.maxBytes {
-		return
-	}
+// await tries as often as room is made, until it has waited long enough.
+func (q *intake) await(ctx context.Context, r *request) {
 	limit := time.NewTimer(q.block)
 	defer limit.Stop()
-	for !q.closed && !q.fits(n, size) {
-		if q.room == nil {
-			q.room = make(chan struct{})
+	for waiting := true; waiting; {
+		// First, or room that is made between the try and the wait would go unnoticed.
+		room := q.waitForRoom()
+		if q.try(r, false) {
+			return
 		}
-		room := q.room
 		q.poke()
-		q.mu.Unlock()
-		given := true
 		select {
 		case <-room:
 		case <-limit.C:
-			given = false
+			waiting = false
 		case <-ctx.Done():
-			given = false
-		}
-		q.mu.Lock()
-		if !given {
-			return
+			waiting = false
 		}
 	}
+	q.try(r, true)
+}
+
+func (q *intake) waitForRoom() <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.room == nil {
+		q.room = make(chan struct{})
+	}
+	return q.room
 }
 
 // makeRoom wakes whoever waits; the mutex is held.
@@ -160,123 +248,154 @@ func (q *intake) makeRoom() {
 	}
 }
 
-// sampledOut counts the rows of a request that sampling left out.
+// sampledOut counts a request that sampling left out.
 func (q *intake) sampledOut(n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.ledger.Offered += uint64(n)
-	if q.closed {
-		q.ledger.Drop(DropClosed, uint64(n))
+	if q.closed.Load() {
+		q.lost(DropClosed, n)
 		return
 	}
-	q.ledger.SampledOut += uint64(n)
+	s := q.lock()
+	defer q.unlock(s)
+	s.offer(n)
+	s.sampleOut(n)
 }
 
-// lost counts rows that were offered and lost before they reached the queue.
-func (q *intake) lost(reason string, n int) {
+// lost counts a request that was offered and lost before it reached the queue.
+func (q *intake) lost(reason string, rows int) {
+	var n tally
+	n.add(rows)
+	q.lostAll(reason, n)
+}
+
+func (q *intake) lostAll(reason string, n tally) {
+	s := q.lock()
+	defer q.unlock(s)
+	s.turnAway(reason, n)
+}
+
+// freeze stops all callers and the drain; thaw lets them go on.
+func (q *intake) freeze() {
+	for _, s := range q.shards {
+		s.mu.Lock()
+	}
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.ledger.Offered += uint64(n)
-	q.ledger.Drop(reason, uint64(n))
 }
 
-// take gives the drain all waiting groups; spare becomes the new queue's memory.
-func (q *intake) take(spare []*group) []*group {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	taken := q.groups
-	q.groups, q.queued = spare[:0], 0
-	return taken
+func (q *intake) thaw() {
+	q.mu.Unlock()
+	for _, s := range q.shards {
+		s.mu.Unlock()
+	}
 }
 
-// settle counts what became of a group that was taken: written rows, the others dropped
+// sum is the whole ledger; everything is frozen.
+func (q *intake) sum() *account {
+	var a account
+	for _, s := range q.shards {
+		a.add(&s.account)
+		a.turnAway(DropQueueFull, s.refused)
+	}
+	a.add(&q.settled)
+	return &a
+}
+
+// take moves the slabs of all shards to the lanes, one a shard. What is left and what
+// comes has later tickets than everything that was taken: all shards stand still.
+func (q *intake) take(lanes []lane) {
+	q.freeze()
+	defer q.thaw()
+	for i, s := range q.shards {
+		emptied := lanes[i].slabs[:0]
+		lanes[i], s.full = lane{slabs: s.full}, emptied
+		if s.slab != nil && len(s.slab.rows) > 0 {
+			lanes[i].slabs = append(lanes[i].slabs, s.slab)
+			s.slab = nil
+		}
+	}
+	q.taken.Store(q.in.Load())
+}
+
+// settle counts what became of a request that was taken: written rows, the others dropped
 // for the reason. It returns false once the recorder was abandoned, which has counted
 // the rows already.
-func (q *intake) settle(g *group, written int, reason string) bool {
+func (q *intake) settle(h *handedOver, written int, reason string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.abandoned {
 		return false
 	}
-	n := len(g.slots)
-	q.held, q.heldBytes = q.held-n, q.heldBytes-g.size
-	q.ledger.Written += uint64(written)
-	q.unacked += uint64(written)
-	q.ledger.Drop(reason, uint64(n-written))
+	q.settled.settle(int(h.n), written, reason)
+	q.unacked.add(written)
+	q.release(int(h.n), h.size)
 	q.makeRoom()
 	return true
 }
 
 // report returns the losses that the sink has not been told of, which count as told
-// from now on, and how many rows wait for their acknowledgement.
-func (q *intake) report() (lost snapshot.Ledger, unacked uint64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.untold(), q.unacked
-}
-
-func (q *intake) untold() snapshot.Ledger {
-	lost := snapshot.Ledger{SampledOut: q.ledger.SampledOut - q.told.SampledOut}
-	for reason, n := range q.ledger.Dropped {
-		lost.Drop(reason, n-q.told.Dropped[reason])
-	}
-	lost.Offered = lost.SampledOut + lost.DroppedTotal()
-	q.told.Add(lost)
-	return lost
+// from now on, and what waits for its acknowledgement.
+func (q *intake) report() (lost snapshot.Ledger, unacked tally) {
+	q.freeze()
+	defer q.thaw()
+	return q.sum().losses(&q.told), q.unacked
 }
 
 // acknowledge counts rows that the sink has flushed.
-func (q *intake) acknowledge(rows uint64) {
+func (q *intake) acknowledge(n tally) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.abandoned {
-		q.acked += rows
-		q.unacked -= rows
+		q.acked.rows += n.rows
+		q.unacked.rows -= n.rows
+		q.unacked.requests -= n.requests
 	}
 }
 
 // final returns what the sink gets to seal: losses not told yet, and the whole ledger.
 func (q *intake) final() (lost, total snapshot.Ledger) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.untold(), q.ledger.Clone()
+	q.freeze()
+	defer q.thaw()
+	sum := q.sum()
+	return sum.losses(&q.told), sum.ledger()
 }
 
-// close refuses further offers.
+// close refuses further offers; those under way are through when it returns.
 func (q *intake) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.closed = true
+	q.closed.Store(true)
+	q.freeze()
+	defer q.thaw()
 	q.makeRoom()
 }
 
 // sealed settles the rows that were never acknowledged: they are safe when sealing
-// succeeded, lost when it failed.
-func (q *intake) sealed(ok bool) {
+// succeeded, lost for the reason when it failed.
+func (q *intake) sealed(ok bool, reason string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if ok {
-		q.acked += q.unacked
+		q.acked.rows += q.unacked.rows
 	} else {
-		q.ledger.Written -= q.unacked
-		q.ledger.Drop(DropSinkError, q.unacked)
+		q.settled.unwrite(reason, q.unacked)
 	}
-	q.unacked = 0
+	q.unacked = tally{}
 }
 
 // abandon counts everything that is not acknowledged as lost to the deadline of Close,
 // and returns how many rows that were.
 func (q *intake) abandon() uint64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.freeze()
+	defer q.thaw()
 	if q.abandoned {
 		return 0
 	}
-	n := uint64(q.held) + q.unacked
-	q.ledger.Written -= q.unacked
-	q.ledger.Drop(DropCloseDeadline, n)
-	q.groups, q.queued, q.held, q.heldBytes, q.unacked = nil, 0, 0, 0, 0
-	q.abandoned = true
+	held := q.sum().open()
+	q.settled.lose(DropCloseDeadline, held)
+	q.settled.unwrite(DropCloseDeadline, q.unacked)
+	n := held.rows + q.unacked.rows
+	q.unacked, q.abandoned = tally{}, true
+	for _, s := range q.shards {
+		s.slab, s.full = nil, nil
+	}
+	q.out.Store(q.in.Load())
 	return n
 }
 
@@ -284,4 +403,17 @@ func (q *intake) isAbandoned() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.abandoned
+}
+
+func (q *intake) stats(s *Stats) {
+	q.freeze()
+	defer q.thaw()
+	sum := q.sum()
+	waiting := sum.open()
+	s.Ledger, s.Acknowledged = sum.ledger(), q.acked.rows
+	s.Queued, s.QueuedRequests, s.QueuedBytes = int(waiting.rows), int(waiting.requests), q.held().bytes()
+	s.Capacity, s.CapacityBytes = q.maxRows, q.maxBytes
+	for _, shard := range q.shards {
+		s.MaxQueued = max(s.MaxQueued, shard.highest.rows())
+	}
 }

@@ -29,8 +29,9 @@ type killSwitch struct {
 	// off is zero while recording: the only thing that a call reads then.
 	off   atomic.Uint32
 	since atomic.Int64 // Unix nanoseconds of the moment of switching off, 0 while on
-	// calls passed by so far; rows are theirs that the ledger has not heard of.
-	calls, rows atomic.Uint64
+	// calls passed by so far; untold are those that the ledger has not heard of, in the
+	// upper half, and their rows, in the lower: one word, so that both are always told together.
+	calls, untold atomic.Uint64
 }
 
 func (k *killSwitch) set(bit uint32, off bool, now time.Time) {
@@ -73,15 +74,17 @@ func (r *Recorder) bypass(rows int) bool {
 		return false
 	}
 	k.calls.Add(1)
-	k.rows.Add(uint64(rows))
+	if rows > 0 {
+		k.untold.Add(1<<32 + uint64(rows))
+	}
 	return true
 }
 
 // tellBypassed moves the count of what passed by into the ledger. It is not done call by
 // call, so that a call does not take the ledger's mutex while recording is off.
 func (r *Recorder) tellBypassed() {
-	if n := r.killSwitch.rows.Swap(0); n > 0 {
-		r.in.lost(DropSwitchedOff, int(n))
+	if n := r.killSwitch.untold.Swap(0); n > 0 {
+		r.in.lostAll(DropSwitchedOff, tally{rows: n & (1<<32 - 1), requests: n >> 32})
 	}
 }
 

@@ -135,17 +135,14 @@ func (x *exchange) fill(g *group, returned bool) {
 		}
 	}
 	if x.in != nil {
-		first.in = x.in.take()
+		first.in = x.in.take(length)
 		first.in.json = isJSON(x.original.Header)
-		if length >= 0 {
-			first.in.length = decision.Some(length)
-		}
 	}
 	if w.out != nil {
 		if returned && !w.hijacked {
 			w.out.end()
 		}
-		first.out = w.out.take()
+		first.out = w.out.take(-1)
 		first.out.json = isJSON(w.Header())
 	}
 }

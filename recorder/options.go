@@ -51,7 +51,7 @@ type Options struct {
 	// sets its own.
 	Scenario, Backend string
 
-	// QueueRows and QueueBytes (of bodies) bound what waits for the sink.
+	// QueueRows (at most 1<<22) and QueueBytes (of bodies) bound what waits for the sink.
 	QueueRows  int
 	QueueBytes int64
 	// MaxBody bounds the stored bytes of each body; what is longer is cut, and says so.
@@ -92,6 +92,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("%w: the entity key has %d bytes, fewer than %d", ErrOptions, len(o.EntityKey), minKey)
 	case min(o.QueueRows, o.MaxBody, o.FlushRows) < 0 || o.QueueBytes < 0 || min(o.FlushInterval, o.BlockTimeout) < 0:
 		return fmt.Errorf("%w: a negative limit", ErrOptions)
+	case o.QueueRows > maxQueueRows:
+		return fmt.Errorf("%w: a queue of %d rows, more than %d", ErrOptions, o.QueueRows, maxQueueRows)
 	case o.Policy != "" && o.Policy != PolicyDrop && o.Policy != PolicyBlock:
 		return fmt.Errorf("%w: policy %q (want drop or block)", ErrOptions, o.Policy)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,9 @@ import (
 var ErrClosed = errors.New("recorder is closed")
 
 // Sink keeps rows; snapshot/arrowfile has one that writes segments. All calls come from
-// one goroutine. A call that fails or panics is counted, and the recorder goes on.
+// one goroutine. A call that fails or panics is counted, and the recorder goes on. An error
+// of Append or Close that has, or wraps one that has, a method DropReason() string says
+// under which reason the ledger counts the rows as dropped; others count as sink-error.
 type Sink interface {
 	// Append takes one row, which is valid only during the call.
 	Append(s *snapshot.Snapshot) error
@@ -73,12 +76,16 @@ func New(sink Sink, opts Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{opts: opts, plan: p, sink: sink, sampler: sampler, in: newIntake(&opts),
+	r := &Recorder{opts: opts, plan: p, sink: sink, sampler: sampler, in: newIntake(&opts, shardsOf(runtime.GOMAXPROCS(0))),
 		flushes: make(chan chan error), closing: make(chan struct{}), done: make(chan struct{})}
 	r.watchKillFile()
 	go newDrain(r).run()
 	return r, nil
 }
+
+// shardsOf: one for each processor; two let callers pass one that was interrupted while
+// it copied.
+func shardsOf(processors int) int { return min(max(processors, 2), 16) }
 
 // Schema returns the attributes of the capture list, as the rows carry them.
 func (r *Recorder) Schema() *decision.Schema {
@@ -90,9 +97,13 @@ func (r *Recorder) Schema() *decision.Schema {
 
 // Stats are a recorder's counts at one moment.
 type Stats struct {
-	// Ledger counts rows; while rows wait for the sink, Queued is what it lacks to close.
-	Ledger snapshot.Ledger
-	Queued int
+	// Ledger counts rows and requests; while some wait for the sink, Queued and
+	// QueuedRequests are what it lacks to close.
+	Ledger                 snapshot.Ledger
+	Queued, QueuedRequests int
+	// QueuedBytes are of bodies. MaxQueued is the most rows that ever waited.
+	QueuedBytes int64
+	MaxQueued   int
 	// Acknowledged rows are safe: the sink has flushed them.
 	Acknowledged uint64
 	// AppendErrors and FlushErrors count failed calls of the sink, LastError is the text
@@ -111,8 +122,10 @@ type Stats struct {
 	Bypassed  uint64
 	// Shadow counts what the recorder's shadows did.
 	Shadow ShadowStats
-	// Capacity is the number of rows that may wait, of which Queued do.
-	Capacity int
+	// Capacity is the number of rows that may wait, of which Queued do, and CapacityBytes
+	// that of bytes, of which QueuedBytes do.
+	Capacity      int
+	CapacityBytes int64
 	// Unlisted counts attributes that a handler set and the capture list does not name.
 	Unlisted uint64
 }
@@ -129,10 +142,8 @@ func (r *Recorder) Stats() Stats {
 	}
 	r.tellBypassed()
 	s.Recording, s.OffSince, s.Bypassed = r.Recording(), r.killSwitch.offSince(), r.killSwitch.calls.Load()
-	s.Shadow, s.Capacity = r.shadows.stats(), r.opts.QueueRows
-	r.in.mu.Lock()
-	defer r.in.mu.Unlock()
-	s.Ledger, s.Queued, s.Acknowledged = r.in.ledger.Clone(), r.in.held, r.in.acked
+	s.Shadow = r.shadows.stats()
+	r.in.stats(&s)
 	return s
 }
 
@@ -144,7 +155,7 @@ func (r *Recorder) Watermark() uint64 {
 	}
 	r.in.mu.Lock()
 	defer r.in.mu.Unlock()
-	return r.in.acked
+	return r.in.acked.rows
 }
 
 // Flush waits until the rows that were handed over before the call are with the sink

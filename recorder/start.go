@@ -127,9 +127,9 @@ func (rec *Recording) SetOutput(body []byte) { rec.setBody(body, true) }
 func (rec *Recording) setBody(body []byte, output bool) {
 	rec.edit(func(*group) {
 		if output {
-			rec.r.copyBody(&rec.out, rec.r.plan.Output, body, decision.Opt[int64]{})
+			rec.r.copyBody(&rec.out, rec.r.plan.Output, body)
 		} else {
-			rec.r.copyBody(&rec.in, rec.r.plan.Input, body, decision.Opt[int64]{})
+			rec.r.copyBody(&rec.in, rec.r.plan.Input, body)
 		}
 	})
 }

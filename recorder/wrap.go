@@ -253,7 +253,7 @@ func (b *backend) fill(g *group, req *decision.Request, out *decision.Response, 
 		s.answer(&checked.Decisions[i])
 	}
 	if req.Body != nil {
-		b.r.copyBody(&g.slots[0].in, b.r.plan.Input, req.Body, decision.Opt[int64]{})
+		b.r.copyBody(&g.slots[0].in, b.r.plan.Input, req.Body)
 	}
 }
 

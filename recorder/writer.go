@@ -53,14 +53,26 @@ func (t *tap) end() {
 	t.ended = t.ended || !t.taken
 }
 
-// take returns what was seen and stops looking.
-func (t *tap) take() body {
+// take returns what was seen and stops looking. declared is the length that was announced,
+// or negative: a reader may stop behind the last byte, without having seen the end.
+func (t *tap) take(declared int64) body {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.taken = true
-	b := body{seen: true, data: t.data, total: t.total, complete: t.ended}
-	if t.ended && t.mac != nil {
-		b.digest = decision.Some([32]byte(t.mac.Sum(nil)))
+	whole := t.ended || t.total == declared
+	b := body{seen: true, data: t.data}
+	b.cut = !whole || t.total > int64(len(t.data))
+	if b.data == nil {
+		b.data = []byte{} // seen and empty is not the same as not captured
+	}
+	switch {
+	case whole:
+		b.length = decision.Some(t.total)
+		if t.mac != nil {
+			b.digest = decision.Some([32]byte(t.mac.Sum(nil)))
+		}
+	case declared >= 0:
+		b.length = decision.Some(declared)
 	}
 	return b
 }
