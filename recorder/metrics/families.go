@@ -101,7 +101,7 @@ func uploadFamilies() []family[UploadStats] {
 			one(func(s UploadStats) uint64 { return s.Uploaded })},
 		{Metric{Name: "clefbench_upload_present_segments_total", Unit: "{segment}", Help: "Segments of those that were in the bucket already."},
 			one(func(s UploadStats) uint64 { return s.Present })},
-		{Metric{Name: "clefbench_upload_bytes_total", Unit: "By", Help: "Bytes of the segments that are in the bucket."},
+		{Metric{Name: "clefbench_upload_sent_bytes_total", Unit: "By", Help: "Bytes of the segments that are in the bucket."},
 			one(func(s UploadStats) uint64 { return s.Bytes })},
 		{Metric{Name: "clefbench_upload_rows_total", Unit: "{row}", Help: "Rows of the segments that are in the bucket."},
 			one(func(s UploadStats) uint64 { return s.Rows })},
