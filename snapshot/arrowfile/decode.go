@@ -113,6 +113,7 @@ type decoder struct {
 	body           []byte
 	compressed     bool
 	nodes, buffers cursor
+	variadic       cursor // of single numbers
 	spent          int
 	// all decodes also what rows do not need, so that every checksum is compared.
 	all bool
@@ -141,6 +142,7 @@ func (d *decoder) batch(rb table, body []byte, vectors []*vector, want func(stri
 	d.f, d.body, d.spent = rb.f, body, 0
 	d.nodes.pos, d.nodes.left = rb.vector(1, 16)
 	d.buffers.pos, d.buffers.left = rb.vector(2, 16)
+	d.variadic.pos, d.variadic.left = rb.vector(4, 8)
 	if err := d.compression(rb.sub(3)); err != nil {
 		return 0, err
 	}
@@ -156,7 +158,7 @@ func (d *decoder) batch(rb table, body []byte, vectors []*vector, want func(stri
 			return 0, fmt.Errorf("column %q has %d rows of %d", v.name, v.n, n)
 		}
 	}
-	if d.nodes.left+d.buffers.left > 0 {
+	if d.nodes.left+d.buffers.left+d.variadic.left > 0 {
 		return 0, fmt.Errorf("more nodes or buffers than columns")
 	}
 	return int(n), nil
@@ -183,6 +185,7 @@ func (d *decoder) column(v *vector, want bool) error {
 	// Columns that are null throughout have no value to decode.
 	empty := !d.all && nulls == n && n > 0
 	v.skipped = !want || empty || v.typ == typeOther
+	v.foreign = want && v.typ == typeOther && nulls < n
 	if err := d.self(v); err != nil {
 		return err
 	}
@@ -197,12 +200,7 @@ func (d *decoder) column(v *vector, want bool) error {
 // self reads the buffers of a column without its children.
 func (d *decoder) self(v *vector) error {
 	if v.skipped {
-		for range v.ownBuffers() {
-			if _, _, err := d.next(&d.buffers); err != nil {
-				return err
-			}
-		}
-		return nil
+		return d.skip(v)
 	}
 	var err error
 	bitmap := 0
@@ -218,6 +216,28 @@ func (d *decoder) self(v *vector) error {
 		}
 	}
 	return d.values(v)
+}
+
+// skip steps over the buffers of a column without its children.
+func (d *decoder) skip(v *vector) error {
+	n := v.ownBuffers()
+	if v.variadic {
+		if d.variadic.left == 0 {
+			return fmt.Errorf("column %q: no number of its buffers", v.name)
+		}
+		more := binary.LittleEndian.Uint64(d.f.b[d.variadic.pos:])
+		if more > uint64(d.buffers.left) {
+			return fmt.Errorf("column %q: %d buffers, %d left", v.name, more, d.buffers.left)
+		}
+		n += int(more)
+		d.variadic.pos, d.variadic.left = d.variadic.pos+8, d.variadic.left-1
+	}
+	for range n {
+		if _, _, err := d.next(&d.buffers); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ownBuffers is the number of buffers of a column without its children.

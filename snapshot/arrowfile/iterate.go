@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"slices"
 	"sync"
 	"unsafe"
 )
@@ -21,18 +20,25 @@ func rowsOf[R any](f *File, kind Kind, fields []field[R], columns []string, done
 			return
 		}
 		defer f.mapped.release()
-		it := iteration[R]{f: f, specs: specsOf(fields), want: wanted(columns), done: done}
+		it := iteration[R]{f: f, specs: specsOf(fields), done: done}
+		it.want = wanted(columns, it.specs)
 		if it.run(yield) {
 			it.giveBack()
 		}
 	}
 }
 
-func wanted(columns []string) func(string) bool {
-	if len(columns) == 0 {
-		return nil
+// wanted holds for the named columns, else for all that rows have a place for: what is not
+// known is stepped over.
+func wanted(columns []string, specs []spec) func(string) bool {
+	names := make(map[string]bool, len(specs))
+	for i := range specs {
+		names[specs[i].shape.name] = len(columns) == 0
 	}
-	return func(name string) bool { return slices.Contains(columns, name) }
+	for _, c := range columns {
+		names[c] = true
+	}
+	return func(name string) bool { return names[name] }
 }
 
 // iteration is one pass over the rows of a file. It takes turns: several batches are

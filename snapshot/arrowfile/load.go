@@ -77,7 +77,7 @@ func bindAll(specs []spec, vectors []*vector, out loads) (loads, error) {
 		if v == nil && !s.shape.nullable {
 			return nil, fmt.Errorf("%w: no column %q", ErrSchema, s.shape.name)
 		}
-		if v == nil || v.skipped {
+		if v == nil || (v.skipped && !v.foreign) {
 			continue
 		}
 		if err := v.is(&s.shape); err != nil {

@@ -139,6 +139,9 @@ func (f *File) loadSealed() error {
 	if err := f.loadSchema(); err != nil {
 		return err
 	}
+	if err := f.loadDicts(); err != nil {
+		return err
+	}
 	f.meta.Sealed, f.meta.Digest = true, hex.EncodeToString(digest[:])
 	ft.info.fill(&f.meta)
 	var rows int64
@@ -182,7 +185,7 @@ func (f *File) walkSealed(ft *footer) error {
 	if s.next != int64(len(s.data)) || len(f.batches) != len(ft.blocks) {
 		return f.corrupt(s.next, fmt.Errorf("bytes that no message holds"))
 	}
-	return f.loadDicts()
+	return nil
 }
 
 // loadEither reads a file that may have been sealed and not yet renamed.
@@ -294,7 +297,11 @@ func (f *File) loadDicts() error {
 		return err
 	}
 	defer f.decoders.Put(dec.zstd)
+	known := dictIDs(f.shapes, map[int64]bool{})
 	for _, m := range f.labels {
+		if !known[m.table.i64(0, 0)] {
+			continue // of a column that is stepped over
+		}
 		if err := f.loadDict(dec, m); err != nil {
 			return f.corrupt(m.offset, err)
 		}
@@ -321,6 +328,17 @@ func (f *File) loadDict(dec *decoder, m *message) error {
 	}
 	f.dicts[id] = labels
 	return nil
+}
+
+// dictIDs gathers the ids of the dictionaries that columns are read with.
+func dictIDs(shapes []*shape, into map[int64]bool) map[int64]bool {
+	for _, s := range shapes {
+		if s.dict != noDict {
+			into[s.dict] = true
+		}
+		dictIDs(s.children, into)
+	}
+	return into
 }
 
 func (f *File) decoder() (*decoder, error) {

@@ -65,8 +65,10 @@ type shape struct {
 	dict     int64
 	index    int
 	children []*shape
-	// skipBuffers is the number of buffers to step over when the column is not wanted.
+	// skipBuffers is the number of buffers to step over when the column is not wanted;
+	// variadic columns have further ones, whose number each batch tells.
 	skipBuffers int
+	variadic    bool
 }
 
 // arrowType is the column's type in terms of the Arrow library.
@@ -152,6 +154,10 @@ const (
 	fbLargeUTF8
 	fbLargeList
 	fbRunEnd
+	fbBinaryView
+	fbUTF8View
+	fbListView
+	fbLargeListView
 )
 
 // maxNesting bounds the depth of a schema; ours has three levels.
@@ -206,18 +212,12 @@ func (p *schemaParser) field(t table, depth int) (*shape, error) {
 	if err := s.parseType(t.u8(2), t.sub(3)); err != nil {
 		return nil, err
 	}
-	if d := t.sub(4); d.ok() {
-		s.dict, s.index = d.i64(0, 0), 4
-		if ix := d.sub(1); ix.ok() {
-			s.index = int(ix.i32(0, 0)) / 8
-		}
-		if s.dict < 0 || s.typ != typeUTF8 || (s.index != 1 && s.index != 2 && s.index != 4) {
-			return nil, fmt.Errorf("%w: column %q: dictionary of %v with %d-byte codes", ErrSchema, s.name, s.typ, s.index)
-		}
-	}
 	var err error
 	if s.children, err = p.fields(t, 5, depth+1); err != nil {
 		return nil, err
+	}
+	if d := t.sub(4); d.ok() {
+		s.parseDict(d)
 	}
 	if s.typ == typeList && len(s.children) != 1 {
 		return nil, fmt.Errorf("%w: list %q has %d children", ErrSchema, s.name, len(s.children))
@@ -225,16 +225,36 @@ func (p *schemaParser) field(t table, depth int) (*shape, error) {
 	return s, nil
 }
 
+// parseDict reads the dictionary encoding of a field whose type is that of the values. One
+// of other values than text, or with codes that no column of ours has, is stepped over as
+// an array of its codes: what its values are made of stands in no batch.
+func (s *shape) parseDict(d table) {
+	index, signed := 4, true
+	if ix := d.sub(1); ix.ok() {
+		index, signed = int(ix.i32(0, 0))/8, ix.u8(1) != 0
+	}
+	id := d.i64(0, 0)
+	if id >= 0 && s.typ == typeUTF8 && signed && (index == 1 || index == 2 || index == 4) {
+		s.dict, s.index = id, index
+		return
+	}
+	*s = shape{name: s.name, nullable: s.nullable, dict: noDict, skipBuffers: 2}
+}
+
 // buffersOf is the number of buffers that an array of a type code has without its
-// children. Unions and views have no fixed number, so that they cannot be stepped over.
-func buffersOf(code byte) (int, bool) {
+// children; false for a type that is not known.
+func buffersOf(code byte, t table) (int, bool) {
 	switch code {
 	case fbNull, fbRunEnd:
 		return 0, true
+	case fbUnion:
+		return 1 + int(t.i16(0, 0)&1), true // dense unions have offsets
+	case fbListView, fbLargeListView:
+		return 3, true
 	case fbStruct, fbFixedList:
 		return 1, true
 	case fbInt, fbFloat, fbBool, fbDecimal, fbDate, fbTime, fbTimestamp, fbInterval, fbDuration, fbFixedBinary,
-		fbList, fbMap, fbLargeList:
+		fbList, fbMap, fbLargeList, fbBinaryView, fbUTF8View:
 		return 2, true
 	case fbBinary, fbUTF8, fbLargeBinary, fbLargeUTF8:
 		return 3, true
@@ -244,11 +264,11 @@ func buffersOf(code byte) (int, bool) {
 
 // parseType maps the type table. What is not one of our types stays typeOther.
 func (s *shape) parseType(code byte, t table) error {
-	n, ok := buffersOf(code)
+	n, ok := buffersOf(code, t)
 	if !ok {
-		return fmt.Errorf("%w: column %q has type code %d, which cannot be stepped over", ErrSchema, s.name, code)
+		return fmt.Errorf("%w: column %q has type code %d, which is not known and cannot be stepped over", ErrSchema, s.name, code)
 	}
-	s.skipBuffers = n
+	s.skipBuffers, s.variadic = n, code == fbBinaryView || code == fbUTF8View
 	switch code {
 	case fbBool:
 		s.typ = typeBool

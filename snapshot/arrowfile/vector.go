@@ -21,6 +21,8 @@ type vector struct {
 	children []*vector
 	// skipped: not wanted, or null throughout; nothing was decompressed.
 	skipped bool
+	// foreign: it was wanted, but is of a type that no column of ours has.
+	foreign bool
 	scratch any
 	memory  [3]held
 }
