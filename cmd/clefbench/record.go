@@ -46,16 +46,21 @@ type recordFlags struct {
 	// segmentSize and segmentAge end a segment.
 	segmentSize string
 	segmentAge  time.Duration
+	proxy       proxyFlags
 }
 
 func (a *app) recordCommand() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
 		Use:   "record -o DIR < decisions.jsonl",
-		Short: "Record decisions from JSON lines on stdin into segments",
+		Short: "Record decisions from JSON lines on stdin, or as they pass to a service",
 		Long: `Record reads one decision a line from stdin and writes zstd-compressed Arrow
 segments into a directory. Everything below the watermark that --ack prints is there
 after a crash: 'clefbench datasets verify' and every reader recover it.
+
+With --listen and --upstream it stands between a decision service (SystemOne, OpenAI
+Decisions, /v1/decide) and its clients instead, changes no byte of what passes, and
+records each decision, until it is interrupted. docs/formats/proxy.md has what a row holds.
 
 A line needs "scenario" and "action" (or "status"); "candidates", "attrs", "ts", "id",
 "entity", "latency_ns", "confidence", "reason", "rule_id", "propensity" and "keep_prob"
@@ -67,9 +72,15 @@ With --sample, requests are kept or left as a whole: neighbouring lines of one r
 from the two, and estimates weighted by 1/keep_prob stay right.`,
 		Example: `  echo '{"scenario":"edge","action":"allow","candidates":["allow","block"],"attrs":{"path":"/"}}' |
     clefbench record -o snapshots
-  clefbench record -o snapshots --ack --fsync batch < decisions.jsonl`,
+  clefbench record -o snapshots --ack --fsync batch < decisions.jsonl
+  clefbench record -o snapshots --listen 127.0.0.1:8081 --upstream https://api.typesafe.ai`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.record(cmd.Context(), &f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.proxy.listen == "" && f.proxy.upstream == "" {
+				return a.record(cmd.Context(), &f)
+			}
+			return a.recordProxy(cmd.Context(), &f)
+		},
 	}
 	fl := cmd.Flags()
 	fl.StringVarP(&f.out, "output", "o", "", "directory for the segments (required)")
@@ -87,6 +98,7 @@ from the two, and estimates weighted by 1/keep_prob stay right.`,
 	fl.StringVar(&f.upload.max, "spool-max", "", "bytes that may wait for their upload before stdin waits (default 4GiB)")
 	fl.DurationVar(&f.upload.timeout, "upload-timeout", time.Minute, "longest time to go on uploading at the end")
 	fl.StringArrayVar(&f.attrs, "attr", nil, "declare an attribute as name:type (bool, int, double, string)")
+	f.proxy.register(fl)
 	return cmd
 }
 
@@ -100,26 +112,13 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if err != nil {
 		return err
 	}
-	sync, err := arrowfile.ParseSync(f.fsync)
+	o, err := f.segments()
 	if err != nil {
-		return usage(err, "")
-	}
-	if f.batch < 1 || f.batch > maxBatch || f.every <= 0 {
-		return fail(exitUsage, "", "--batch must be 1 to %d, and --flush-interval positive", maxBatch)
+		return err
 	}
 	sampled, err := f.sample.open(reader.key)
 	if err != nil {
 		return usage(err, "")
-	}
-	size, err := parseBytes(f.segmentSize)
-	if err != nil || f.segmentAge <= 0 {
-		return fail(exitUsage, "as in --segment-size 64MiB --segment-age 5m", "--segment-size and --segment-age must be positive")
-	}
-	o := arrowfile.Options{BatchRows: f.batch, Sync: sync, SegmentBytes: size, SegmentAge: f.segmentAge}
-	if f.key != "" {
-		if o.CheckpointKey, err = readSigningKey(f.key); err != nil {
-			return err
-		}
 	}
 	if err := a.sealDead(f.out); err != nil {
 		return err
@@ -140,6 +139,24 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 		err = cmp.Or(err, f.upload.finish(context.WithoutCancel(ctx), a, rec.spool))
 	}
 	return err
+}
+
+// segments are the options of the files.
+func (f *recordFlags) segments() (o arrowfile.Options, err error) {
+	if o.Sync, err = arrowfile.ParseSync(f.fsync); err != nil {
+		return o, usage(err, "")
+	}
+	if f.batch < 1 || f.batch > maxBatch || f.every <= 0 {
+		return o, fail(exitUsage, "", "--batch must be 1 to %d, and --flush-interval positive", maxBatch)
+	}
+	o.BatchRows, o.SegmentAge = f.batch, f.segmentAge
+	if o.SegmentBytes, err = parseBytes(f.segmentSize); err != nil || f.segmentAge <= 0 {
+		return o, fail(exitUsage, "as in --segment-size 64MiB --segment-age 5m", "--segment-size and --segment-age must be positive")
+	}
+	if f.key != "" {
+		o.CheckpointKey, err = readSigningKey(f.key)
+	}
+	return o, err
 }
 
 // sealDead seals what earlier recordings left open when they were killed. One that holds

@@ -100,6 +100,14 @@ func orDefault[T comparable](v *T, def T) {
 	}
 }
 
+// Validate checks everything but the recorder, which a caller may want to open last.
+// Errors wrap [ErrOptions].
+func (o Options) Validate() error {
+	o.Recorder = new(recorder.Recorder)
+	_, _, err := o.withDefaults()
+	return err
+}
+
 // withDefaults checks the options and returns them complete, with the parsed upstream.
 func (o Options) withDefaults() (Options, *url.URL, error) {
 	u, err := parseUpstream(o.Upstream)
