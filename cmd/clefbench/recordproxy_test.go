@@ -285,7 +285,7 @@ func TestProxyFlagsAreChecked(t *testing.T) {
 		}
 		if _, err := os.Stat(dir); err == nil && name != "captured password" {
 			t.Errorf("%s left a directory behind", name)
-			os.RemoveAll(dir)
 		}
+		os.RemoveAll(dir)
 	}
 }
