@@ -6,6 +6,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/expr"
+	"github.com/clefbench/clefbench/internal/prefilter"
 )
 
 // checkEvery is the number of rows between looks at the context.
@@ -60,7 +61,7 @@ type conjunction struct {
 
 // batchFilter is a filter with what it lets through, by code.
 type batchFilter struct {
-	attrFilter
+	*prefilter.Filter
 	col   *decision.Column // nil: the attribute is absent in every row
 	rules [][]int32
 }
@@ -118,9 +119,9 @@ func (b *batch) index(p *program) {
 		}
 		return
 	}
-	b.rest = p.index.rest
-	for _, f := range p.index.filters {
-		x := batchFilter{attrFilter: f, col: b.cols[f.attr.Slot]}
+	b.rest = p.index.Rest
+	for _, f := range p.index.Filters {
+		x := batchFilter{Filter: f.Filter, col: b.cols[f.Slot]}
 		if x.col != nil && x.col.Type != decision.String {
 			x.col = nil // no text: the conditions on it are unknown, as when it is absent
 		}
@@ -131,7 +132,7 @@ func (b *batch) index(p *program) {
 			}
 		}
 		for _, i := range f.All() {
-			b.rules[i].short = b.conjunction(f.short[i])
+			b.rules[i].short = b.conjunction(p.index.short[i])
 		}
 		b.filters = append(b.filters, x)
 	}
@@ -152,27 +153,27 @@ func (b *batch) decide(row int, out *decision.Answer) {
 			return
 		}
 	}
-	var w walk
+	var w prefilter.Walk
 	b.start(&w, row)
-	for i, short := w.next(); i >= 0; i, short = w.next() {
-		if b.take(i, short != nil, row, out, &skipped) {
+	for i, covered := w.Next(); i >= 0; i, covered = w.Next() {
+		if b.take(i, covered, row, out, &skipped) {
 			return
 		}
 	}
 	b.otherwise(out, skipped)
 }
 
-// start is index.start for a row of the batch. A cursor without short tests rules in full.
-func (b *batch) start(w *walk, row int) {
+// start is index.start for a row of the batch.
+func (b *batch) start(w *prefilter.Walk, row int) {
 	for i := range b.filters {
 		f := &b.filters[i]
 		if f.col == nil || absent(f.col, row) {
-			w.add(cursor{f.All(), nil})
+			w.Add(f.All(), false)
 		} else {
-			w.add(cursor{f.rules[f.col.Codes[row]], f.short})
+			w.Add(f.rules[f.col.Codes[row]], true)
 		}
 	}
-	w.add(cursor{b.rest, nil})
+	w.Add(b.rest, false)
 }
 
 // take tests a rule on a row; true when it decides.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/expr"
+	"github.com/clefbench/clefbench/internal/prefilter"
 )
 
 // EngineVersion is the version of the language that this engine speaks; it changes when
@@ -136,12 +137,12 @@ func (v *verdict) fill(d *decision.Decision) {
 // but whose action cannot be rendered answers with its own fallback, or counts as skipped.
 func (e *Engine) evaluate(p *program, in *input) (v verdict) {
 	if p.index != nil {
-		var w walk
+		var w prefilter.Walk
 		p.index.start(&w, &in.row)
-		for i, short := w.next(); i >= 0; i, short = w.next() {
+		for i, covered := w.Next(); i >= 0; i, covered = w.Next() {
 			r, conditions := p.rules[i], p.rules[i].conditions
-			if short != nil {
-				conditions = short[i]
+			if covered {
+				conditions = p.index.short[i]
 			}
 			if v.take(r, r.matches(conditions, in), &in.row) {
 				return v

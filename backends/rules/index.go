@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/clefbench/clefbench/decision"
@@ -9,100 +8,44 @@ import (
 	"github.com/clefbench/clefbench/internal/prefilter"
 )
 
-// indexFrom is the number of rules from which an index pays: it costs a hash of the text
-// whatever the number of rules, a condition costs about a tenth of that.
-const indexFrom = 12
-
-// maxFilters bounds the attributes that are indexed; each costs a look-up a decision.
-const maxFilters = 4
-
 // index narrows the rules down to those that may match. A rule is left out only when one
 // of its conditions is false for certain: such a rule neither matches nor counts as
 // skipped, so the answer and its explanation are those of a walk through all rules.
 type index struct {
-	filters []attrFilter
-	// rest are the rules that no filter covers, ascending.
-	rest []int32
-}
-
-// attrFilter covers the rules that cannot hold unless a condition on one text does.
-type attrFilter struct {
-	attr expr.Attr
-	*prefilter.Filter
-	// short holds, for the rules of the filter, what is left to test once the filter has
-	// let them through; by rule number.
+	*prefilter.Index
+	attrs []expr.Attr // of the filters
+	// short is what is left to test of a rule once its filter has let it through, by rule.
 	short [][]node
 }
 
 // newIndex returns nil when it would not pay.
 func newIndex(rules []*rule) *index {
-	if len(rules) < indexFrom {
-		return nil
-	}
-	keys := make([]*condition, len(rules))
-	uses := map[int]int{}
-	for _, r := range rules {
+	tests, conditions := make([][]prefilter.Test, len(rules)), make([][]*condition, len(rules))
+	attrs := map[int]expr.Attr{}
+	for i, r := range rules {
 		for _, c := range conjuncts(r.conditions) {
-			if _, ok := c.entry(0); ok {
-				uses[c.attr.Slot]++
+			if t, ok := c.prefilter(); ok {
+				tests[i], conditions[i] = append(tests[i], t), append(conditions[i], c)
+				attrs[t.Slot] = c.attr
 			}
 		}
 	}
-	slots := busiest(uses)
-	ix := &index{}
-	entries := make(map[int][]prefilter.Entry)
-	for i, r := range rules {
-		if keys[i] = key(r, slots); keys[i] == nil {
-			ix.rest = append(ix.rest, int32(i))
-			continue
-		}
-		e, _ := keys[i].entry(int32(i))
-		entries[keys[i].attr.Slot] = append(entries[keys[i].attr.Slot], e)
-	}
-	for _, slot := range slots {
-		if len(entries[slot]) > 0 {
-			ix.filters = append(ix.filters, newAttrFilter(entries[slot], rules, keys))
-		}
-	}
-	if len(ix.filters) == 0 {
+	found, chosen := prefilter.NewIndex(tests)
+	if found == nil {
 		return nil
+	}
+	ix := &index{Index: found, short: make([][]node, len(rules))}
+	complete := map[int]bool{}
+	for _, f := range found.Filters {
+		ix.attrs, complete[f.Slot] = append(ix.attrs, attrs[f.Slot]), f.Complete()
+	}
+	for i, r := range rules {
+		ix.short[i] = r.conditions
+		if at := chosen[i]; at >= 0 && complete[tests[i][at].Slot] {
+			ix.short[i] = without(r.conditions, conditions[i][at])
+		}
 	}
 	return ix
-}
-
-// busiest returns the slots that most rules could be looked up by.
-func busiest(uses map[int]int) []int {
-	var slots []int
-	for slot := range uses {
-		slots = append(slots, slot)
-	}
-	slices.SortFunc(slots, func(a, b int) int { return cmp.Or(uses[b]-uses[a], a-b) })
-	return slots[:min(len(slots), maxFilters)]
-}
-
-// key is the condition by which a rule is looked up, of the busiest attribute that it has:
-// the fewer filters, the fewer look-ups.
-func key(r *rule, slots []int) *condition {
-	cs := conjuncts(r.conditions)
-	for _, slot := range slots {
-		for _, c := range cs {
-			if _, ok := c.entry(0); ok && c.attr.Slot == slot {
-				return c
-			}
-		}
-	}
-	return nil
-}
-
-func newAttrFilter(entries []prefilter.Entry, rules []*rule, keys []*condition) attrFilter {
-	f := attrFilter{attr: keys[entries[0].Rule].attr, Filter: prefilter.New(entries), short: make([][]node, len(rules))}
-	for _, e := range entries {
-		f.short[e.Rule] = rules[e.Rule].conditions
-		if f.Complete() {
-			f.short[e.Rule] = without(rules[e.Rule].conditions, keys[e.Rule])
-		}
-	}
-	return f
 }
 
 // without returns the nodes but for one condition, where it stands at the top.
@@ -110,84 +53,42 @@ func without(nodes []node, c *condition) []node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(n node) bool { return n.form == formLeaf && n.leaf == c })
 }
 
-// entry is the condition as a test that the prefilter knows; false when it is none.
-func (c *condition) entry(rule int32) (prefilter.Entry, bool) {
-	e := prefilter.Entry{Rule: rule, Texts: []string{c.value.Str()}}
+// prefilter is the condition as a test of a text; false when it is none.
+func (c *condition) prefilter() (prefilter.Test, bool) {
+	t := prefilter.Test{Slot: c.attr.Slot, Texts: []string{c.value.Str()}}
 	if c.calc != nil || c.attr.Late {
-		return e, false
+		return t, false
 	}
 	switch c.op {
 	case opEq:
-		return e, c.value.Type() == decision.String
+		return t, c.value.Type() == decision.String
 	case opIn:
-		e.Texts = nil
+		t.Texts = nil
 		for _, v := range c.list {
-			e.Texts = append(e.Texts, v.Str())
+			t.Texts = append(t.Texts, v.Str())
 		}
-		return e, c.set != nil
+		return t, c.set != nil
 	case opContains:
-		e.Op = prefilter.Contains
+		t.Op = prefilter.Contains
 	case opPrefix:
-		e.Op = prefilter.Prefix
+		t.Op = prefilter.Prefix
 	case opSuffix:
-		e.Op = prefilter.Suffix
+		t.Op = prefilter.Suffix
 	default:
-		return e, false
+		return t, false
 	}
-	return e, true
-}
-
-// walk goes through the rules that may match, in order.
-type walk struct {
-	lists [maxFilters + 1]cursor
-	n     int
-}
-
-// cursor is the rest of one ascending list of rules. short is nil where the conditions
-// have to be tested in full.
-type cursor struct {
-	rules []int32
-	short [][]node
+	return t, true
 }
 
 // start looks the row's texts up. An attribute that is absent or no text leaves all rules
 // of its filter in: their conditions are unknown, and that counts.
-func (ix *index) start(w *walk, row *expr.Row) {
-	for i := range ix.filters {
-		f := &ix.filters[i]
-		if v := row.Get(&f.attr); v != nil && v.Type() == decision.String {
-			w.add(cursor{f.Rules(v.Str()), f.short})
+func (ix *index) start(w *prefilter.Walk, row *expr.Row) {
+	for i := range ix.Filters {
+		if v := row.Get(&ix.attrs[i]); v != nil && v.Type() == decision.String {
+			w.Add(ix.Filters[i].Rules(v.Str()), true)
 		} else {
-			w.add(cursor{f.All(), nil})
+			w.Add(ix.Filters[i].All(), false)
 		}
 	}
-	w.add(cursor{ix.rest, nil})
-}
-
-func (w *walk) add(c cursor) {
-	if len(c.rules) > 0 {
-		w.lists[w.n] = c
-		w.n++
-	}
-}
-
-// next returns the lowest rule that is left, and what is to be tested where that is not
-// all of its conditions; -1 when none is left.
-func (w *walk) next() (rule int32, short [][]node) {
-	best := -1
-	for i := range w.n {
-		if best < 0 || w.lists[i].rules[0] < w.lists[best].rules[0] {
-			best = i
-		}
-	}
-	if best < 0 {
-		return -1, nil
-	}
-	c := &w.lists[best]
-	rule, short = c.rules[0], c.short
-	if c.rules = c.rules[1:]; len(c.rules) == 0 {
-		w.n--
-		*c = w.lists[w.n]
-	}
-	return rule, short
+	w.Add(ix.Rest, false)
 }
