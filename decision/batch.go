@@ -21,6 +21,16 @@ type Batch struct {
 	cols   []Column
 	now    []time.Time
 	intern []map[string]uint32
+	// features holds the vectors of the rows that have one, one after the other; vectors
+	// says which, and is nil when no row has.
+	features []float32
+	vectors  []vector
+}
+
+// vector is a row's part of the features.
+type vector struct {
+	set      string
+	from, to int
 }
 
 // Column is the values of one attribute. Of Ints, Doubles and Codes one is used: ints and
@@ -66,6 +76,26 @@ func (b *Batch) Append(values []Value, now time.Time) error {
 	}
 	b.now = append(b.now, now)
 	return nil
+}
+
+// SetFeatures gives the row that was appended last its feature vector, which is copied.
+func (b *Batch) SetFeatures(set string, v []float32) {
+	for len(b.vectors) < len(b.now) {
+		b.vectors = append(b.vectors, vector{})
+	}
+	if n := len(b.now); n > 0 {
+		b.vectors[n-1] = vector{set, len(b.features), len(b.features) + len(v)}
+		b.features = append(b.features, v...)
+	}
+}
+
+// Features returns a row's feature vector and the name of its schema; nil when it has none.
+func (b *Batch) Features(row int) (set string, v []float32) {
+	if row >= len(b.vectors) || b.vectors[row].from == b.vectors[row].to {
+		return "", nil
+	}
+	x := b.vectors[row]
+	return x.set, b.features[x.from:x.to:x.to]
 }
 
 func (b *Batch) put(i int, v Value) {

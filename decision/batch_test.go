@@ -44,6 +44,25 @@ func TestBatchHoldsItsRows(t *testing.T) {
 	}
 }
 
+func TestBatchHoldsFeatures(t *testing.T) {
+	b := NewBatch(nil)
+	b.SetFeatures("none", []float32{1}) // there is no row yet
+	for i := range 4 {
+		if err := b.Append(nil, time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 {
+			b.SetFeatures("f", []float32{float32(i), float32(-i)})
+		}
+	}
+	for i := range 4 {
+		set, v := b.Features(i)
+		if i%2 == 0 && (set != "" || v != nil) || i%2 == 1 && (set != "f" || len(v) != 2 || v[0] != float32(i) || v[1] != float32(-i)) {
+			t.Errorf("row %d: %q %v", i, set, v)
+		}
+	}
+}
+
 func TestBatchRefuses(t *testing.T) {
 	s, err := NewSchema(Field{"i", Int})
 	if err != nil {

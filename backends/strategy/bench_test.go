@@ -25,7 +25,7 @@ func BenchmarkDecide(b *testing.B) {
 		attrs[fmt.Sprintf("metrics.m%d", i)] = 0.25
 	}
 	req := request(b, attrs)
-	for _, n := range []int{2, 100} {
+	for _, n := range []int{2, 100, 1000} {
 		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
 			e := compile(b, generated(n), nil)
 			var out decision.Response

@@ -11,6 +11,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/expr"
+	"github.com/clefbench/clefbench/internal/prefilter"
 )
 
 // EngineVersion is the version of the language that this engine speaks; it changes when
@@ -26,6 +27,8 @@ type Engine struct {
 	info      decision.Info
 	binder    *decision.Binder
 	pool      sync.Pool // of *state
+	// index leaves out rules that a text makes false; nil when the rules are few.
+	index *prefilter.Index
 }
 
 // Compile reads a strategy file. The name stands in positions; schema holds the
@@ -42,6 +45,11 @@ func Compile(name string, data []byte, schema *decision.Schema, model decision.B
 	}
 	e := &Engine{file: f, model: model, binder: decision.NewBinder(f.scope.Names()...)}
 	e.info = e.describeSelf(data)
+	tests := make([][]prefilter.Test, len(f.rules))
+	for i, r := range f.rules {
+		tests[i] = r.cond.Necessary()
+	}
+	e.index, _ = prefilter.NewIndex(tests)
 	e.pool.New = func() any { return newState(e) }
 	return e, nil
 }
@@ -141,20 +149,52 @@ type verdict struct {
 }
 
 func (e *Engine) evaluate(s *state) verdict {
-	skipped := 0
-	for i := range e.file.rules {
-		r := &e.file.rules[i]
-		switch r.cond.Eval(&s.row) {
-		case expr.True:
-			if params, ok := r.action.Params(&s.row); ok {
-				return verdict{r, params, skipped}
+	var v verdict
+	if e.index == nil {
+		for i := range e.file.rules {
+			if v.take(&e.file.rules[i], &s.row) {
+				break
 			}
-			skipped++
-		case expr.Unknown, expr.Unordered:
-			skipped++
+		}
+		return v
+	}
+	var w prefilter.Walk
+	e.start(&w, &s.row)
+	for i, _ := w.Next(); i >= 0; i, _ = w.Next() {
+		if v.take(&e.file.rules[i], &s.row) {
+			break
 		}
 	}
-	return verdict{skipped: skipped}
+	return v
+}
+
+// start looks the row's texts up. What is absent or no text leaves all rules of its filter
+// in: their conditions are errors, and that counts.
+func (e *Engine) start(w *prefilter.Walk, row *expr.Row) {
+	for _, f := range e.index.Filters {
+		a := e.file.scope.Attr(f.Slot)
+		if v := row.Get(&a); v != nil && v.Type() == decision.String {
+			w.Add(f.Rules(v.Str()), true)
+		} else {
+			w.Add(f.All(), false)
+		}
+	}
+	w.Add(e.index.Rest, false)
+}
+
+// take evaluates a rule; true when it decides.
+func (v *verdict) take(r *rule, row *expr.Row) bool {
+	switch r.cond.Eval(row) {
+	case expr.True:
+		if params, ok := r.action.Params(row); ok {
+			v.rule, v.params = r, params
+			return true
+		}
+		v.skipped++
+	case expr.Unknown, expr.Unordered:
+		v.skipped++
+	}
+	return false
 }
 
 // fill writes the answer to the state's question.

@@ -19,6 +19,7 @@ const (
 // rule is one compiled rule.
 type rule struct {
 	id     string
+	at     int32 // its place among the rules
 	pos    decision.Position
 	cond   *expr.Program
 	action *expr.Action
@@ -201,6 +202,7 @@ func (r *reader) rule(n *document.Node, i int, seen map[string]int) {
 	if m.Need("action") != nil {
 		out.action = r.action(m, false)
 	}
+	out.at = int32(len(r.out.rules))
 	r.out.rules = append(r.out.rules, out)
 }
 

@@ -45,6 +45,9 @@ func batchOf(ds *datasets.Dataset, f datasets.Filter) (in *decision.Batch, weigh
 		if err := in.Append(s.Attrs.Values, s.Time); err != nil {
 			return nil, nil, nil, fmt.Errorf("%s row %d: %w", s.Ref.Segment, s.Ref.Row, err)
 		}
+		if len(s.Features) > 0 {
+			in.SetFeatures(s.FeatureSet, s.Features)
+		}
 		weights, ids = append(weights, s.Weight()), append(ids, s.ID)
 	}
 	return in, weights, ids, nil

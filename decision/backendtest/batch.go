@@ -16,13 +16,17 @@ func checkBatch(b decision.Backend, c Cases) []error {
 	}
 	out := &decision.Answers{Rows: []decision.Answer{{Status: decision.Denied, Action: 1}}, Actions: []string{"stale"}}
 	return each(c, func(req *decision.Request) error {
-		single := &decision.Request{ID: req.ID, Scenario: req.Scenario, Attrs: req.Attrs, Questions: []decision.Question{{}}, Now: req.Now}
+		single := &decision.Request{ID: req.ID, Scenario: req.Scenario, Attrs: req.Attrs, Questions: []decision.Question{{}}, Now: req.Now,
+			Features: req.Features, FeatureSet: req.FeatureSet}
 		none := &decision.Request{ID: req.ID, Scenario: req.Scenario, Attrs: decision.Attrs{Schema: req.Attrs.Schema}, Questions: []decision.Question{{}}}
 		for _, rows := range [][]*decision.Request{{single}, {single, none, single}} {
 			in := decision.NewBatch(req.Attrs.Schema)
 			for _, r := range rows {
 				if err := in.Append(r.Attrs.Values, r.Now); err != nil {
 					return nil // values of other types than the schema's do not come in batches
+				}
+				if len(r.Features) > 0 {
+					in.SetFeatures(r.FeatureSet, r.Features)
 				}
 			}
 			if err := sameAsBatch(b, batcher, rows, in, out); err != nil {

@@ -125,6 +125,7 @@ func (c *Compiler) compile(text string) (*Program, []finding) {
 	p := &Program{reading: *r}
 	if low, ok := c.lower(checked); ok {
 		p.eval = low.truth()
+		p.necessary = c.lowerer(checked).necessary(checked.NativeRep().Expr(), nil)
 		p.always = low.lit != nil && low.lit.Bool()
 	}
 	return p, nil
@@ -149,9 +150,12 @@ func (c *Compiler) number(text string) (*Calculation, []finding) {
 	return p, nil
 }
 
+func (c *Compiler) lowerer(checked *cel.Ast) *lowerer {
+	return &lowerer{ast: checked.NativeRep(), scope: c.scope}
+}
+
 func (c *Compiler) lower(checked *cel.Ast) (code, bool) {
-	l := &lowerer{ast: checked.NativeRep(), scope: c.scope}
-	return l.lower(checked.NativeRep().Expr())
+	return c.lowerer(checked).lower(checked.NativeRep().Expr())
 }
 
 // check parses, type-checks and plans an expression.

@@ -13,6 +13,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/prefilter"
 )
 
 // The oracle is plain cel-go on the text as written: namespaces are maps, and a missing
@@ -22,6 +23,8 @@ type oracle struct {
 	env    *cel.Env
 	schema *decision.Schema
 	comp   *Compiler
+	// tests counts the necessary tests, failedTests those that a row failed.
+	tests, failedTests int
 }
 
 func newOracle(t testing.TB) *oracle {
@@ -283,6 +286,7 @@ func (o *oracle) check(t testing.TB, text string, row map[string]any) (compiled,
 		r.Values, r.At[i] = append(r.Values, v), i
 	}
 	got := p.Eval(r)
+	o.necessary(t, text, p, r, got)
 	if got == Unordered {
 		got = False
 	}
@@ -291,6 +295,23 @@ func (o *oracle) check(t testing.TB, text string, row map[string]any) (compiled,
 		t.Errorf("%s\nrow %v\nplain cel-go %d, ours %d (lowered %v), ours through cel-go %d", text, row, want, got, p.Lowered(), again)
 	}
 	return true, p.Lowered()
+}
+
+// necessary checks that a test which fails makes the condition false.
+func (o *oracle) necessary(t testing.TB, text string, p *Program, r *Row, got Truth) {
+	t.Helper()
+	for _, test := range p.Necessary() {
+		a := o.comp.scope.Attr(test.Slot)
+		v := r.Get(&a)
+		o.tests++
+		if v == nil || v.Type() != decision.String || len(prefilter.New([]prefilter.Entry{{Op: test.Op, Texts: test.Texts}}).Rules(v.Str())) > 0 {
+			continue
+		}
+		o.failedTests++
+		if got != False {
+			t.Errorf("%s\nis %d for %q, though it needs %+v", text, got, v.Str(), test)
+		}
+	}
 }
 
 func TestLoweredAgreesWithCEL(t *testing.T) {
@@ -312,6 +333,25 @@ func TestLoweredAgreesWithCEL(t *testing.T) {
 	t.Logf("%d expressions, %d compile, %d lowered", n, compiled, lowered)
 	if compiled < n/2 || lowered < compiled/2 {
 		t.Errorf("too few compile (%d) or are lowered (%d) for the test to mean anything", compiled, lowered)
+	}
+}
+
+// Conditions of the shape that an index looks for, beside random ones.
+func TestNecessaryTestsAreNecessary(t *testing.T) {
+	o := newOracle(t)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 600 {
+		data := make([]byte, 40)
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		e := &entropy{data}
+		test := pickOf(e, `headers.ua == "a"`, `"bc" == path`, `path.contains("b")`, `headers["x-y"].startsWith("a")`, `path.endsWith("")`, `env.country in ["a", "c"]`)
+		o.check(t, pickOf(e, test+" && "+e.boolean(3), e.boolean(2)+" && ("+test+" && "+e.boolean(1)+")"), e.row())
+	}
+	t.Logf("%d tests, %d fail", o.tests, o.failedTests)
+	if o.tests < 300 || o.failedTests < 50 {
+		t.Errorf("only %d necessary tests, %d of which fail", o.tests, o.failedTests)
 	}
 }
 

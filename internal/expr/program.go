@@ -10,6 +10,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/prefilter"
 )
 
 // Program is a compiled condition. It is safe for concurrent use.
@@ -17,7 +18,8 @@ type Program struct {
 	reading
 	eval func(*Row) Truth // nil when not lowered
 	// always: it is the literal true.
-	always bool
+	always    bool
+	necessary []prefilter.Test
 }
 
 // reading is the cel-go program of an expression, and what it reads.
