@@ -186,7 +186,7 @@ func (c *chain) sideways(v *Verification) {
 
 // rewriteSources lists the digests of the data sets that a directory was made of.
 func rewriteSources(dir string) ([]string, error) {
-	done, err := ReadRetentions(dir)
+	done, err := readRewrites(dir)
 	if err != nil {
 		return nil, err
 	}

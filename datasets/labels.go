@@ -36,7 +36,11 @@ type LabelReport struct {
 // first label file is replaced, each as a whole, and the new ones come in after the last.
 // What was cut off in between is completed by attaching the labels again.
 func AttachLabels(dir string, label func(*snapshot.Snapshot) *snapshot.Label) (*LabelReport, error) {
-	x, err := stageLabels(dir, label)
+	return attachLabels(dir, arrowfile.LevelFastest, label)
+}
+
+func attachLabels(dir string, level arrowfile.Level, label func(*snapshot.Snapshot) *snapshot.Label) (*LabelReport, error) {
+	x, err := stageLabels(dir, level, label)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +55,7 @@ func AttachLabels(dir string, label func(*snapshot.Snapshot) *snapshot.Label) (*
 // relabelling holds the labels of a data set written, and not yet in their places.
 type relabelling struct {
 	dir     string
+	level   arrowfile.Level
 	report  LabelReport
 	anchors map[string]*scoring.Anchors
 	files   []staged
@@ -63,12 +68,12 @@ type relabelling struct {
 type staged struct{ temp, target, digest string }
 
 // stageLabels writes all label files beside those that are there.
-func stageLabels(dir string, label func(*snapshot.Snapshot) *snapshot.Label) (*relabelling, error) {
+func stageLabels(dir string, level arrowfile.Level, label func(*snapshot.Snapshot) *snapshot.Label) (*relabelling, error) {
 	d, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	x := &relabelling{dir: dir, anchors: map[string]*scoring.Anchors{}}
+	x := &relabelling{dir: dir, level: level, anchors: map[string]*scoring.Anchors{}}
 	if x.manifest, _, err = readManifest(dir); err != nil {
 		return nil, err
 	}
@@ -88,7 +93,7 @@ func (x *relabelling) stage(d *Dataset, s *segment, label func(*snapshot.Snapsho
 	if err := removeStale(temp); err != nil {
 		return err
 	}
-	w, err := arrowfile.CreateLabels(temp, labelOptions())
+	w, err := arrowfile.CreateLabels(temp, labelOptions(x.level))
 	if err != nil {
 		return err
 	}
@@ -199,10 +204,9 @@ func (x *relabelling) discard() error {
 	return errors.Join(errs...)
 }
 
-// labelOptions stops the clock, so that the same
-// labels give the same bytes.
-func labelOptions() arrowfile.Options {
-	return arrowfile.Options{Host: "labels", Boot: "0", Now: func() time.Time { return time.Unix(0, 0).UTC() }}
+// labelOptions stops the clock, so that the same labels give the same bytes.
+func labelOptions(level arrowfile.Level) arrowfile.Options {
+	return arrowfile.Options{Host: "labels", Boot: "0", Level: level, Now: func() time.Time { return time.Unix(0, 0).UTC() }}
 }
 
 func removeStale(temp string) error {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
+	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
 // flipped labels as truthOf does, with the other action.
@@ -96,7 +97,7 @@ func TestKilledRelabelling(t *testing.T) {
 	} {
 		dir := two(t)
 		label(t, dir)
-		x, err := stageLabels(dir, flipped)
+		x, err := stageLabels(dir, arrowfile.LevelFastest, flipped)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +124,7 @@ func TestKilledRelabelling(t *testing.T) {
 func TestRelabellingThatCannotInstall(t *testing.T) {
 	dir := two(t)
 	label(t, dir)
-	x, err := stageLabels(dir, flipped)
+	x, err := stageLabels(dir, arrowfile.LevelFastest, flipped)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,9 @@ package datasets
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/clefbench/clefbench/snapshot"
@@ -96,50 +92,35 @@ func Retain(dir, out string, o RetainOptions) (*Retention, error) {
 	if o.DryRun {
 		return r.count()
 	}
-	return r.copyTo(filepath.Clean(out))
+	err = r.copyTo(out, r.writeRows, r.writeLabels, r.writeFacts, r.writeArtefacts, r.writeLog)
+	if errors.Is(err, ErrPlace) {
+		err = fmt.Errorf("%w: %w", ErrPolicy, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.done, nil
 }
 
 // retainer is one run of Retain.
 type retainer struct {
-	dir  string
-	d    *Dataset
+	rewriter
 	opts *RetainOptions
 	sort sorter
-	log  []entry
 	done *Retention
 }
 
 func newRetainer(dir string, o *RetainOptions) (*retainer, error) {
-	if err := allSealed(dir); err != nil {
-		return nil, err
-	}
-	d, err := Open(dir)
+	w, err := newRewriter(dir)
 	if err != nil {
 		return nil, err
 	}
-	r := &retainer{dir: dir, d: d, opts: o, sort: newSorter(o, d.digest)}
-	if r.log, err = readEntries(dir); err != nil {
-		return nil, err
-	}
+	r := &retainer{rewriter: *w, opts: o, sort: newSorter(o, w.d.digest)}
+	r.rows = r.kept
 	if o.Policy.Rare > 0 {
-		err = r.sort.weigh(d.Snapshots(Filter{}))
+		err = r.sort.weigh(r.d.Snapshots(Filter{}))
 	}
 	return r, err
-}
-
-// allSealed refuses segments that a recorder still writes or left behind: rows that are
-// neither kept nor counted would be lost with the old directory.
-func allSealed(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), arrowfile.Ext+arrowfile.OpenExt) {
-			return fmt.Errorf("%s: %w: its rows would be neither kept nor counted", filepath.Join(dir, e.Name()), arrowfile.ErrUnsealed)
-		}
-	}
-	return nil
 }
 
 // kept yields the rows that stay, with their new keep_prob, and counts all.
@@ -178,13 +159,8 @@ func (r *retainer) kept() iter.Seq2[pair, error] {
 
 // describe makes the record of what was done.
 func (r *retainer) describe(count *tally) *Retention {
-	out := &Retention{Ran: r.opts.Ran.UTC(), By: r.opts.By, Tool: r.opts.Tool, Policy: r.opts.Policy, Now: r.opts.Now.UTC(), Seed: r.opts.Seed,
-		Source: RetentionSource{Digest: r.d.digest, Snapshots: r.d.rows(), Heads: newChain(r.d.segments, nil).listHeads()}, Strata: count.list(), Criteria: count.criteria,
-		Warnings: append(slices.Clone(r.d.warnings), count.warnings()...)}
-	for i := range r.d.segments {
-		out.Source.Ledger.Add(r.d.segments[i].meta.Ledger)
-	}
-	return out
+	return &Retention{Ran: r.opts.Ran.UTC(), By: r.opts.By, Tool: r.opts.Tool, Policy: r.opts.Policy, Now: r.opts.Now.UTC(), Seed: r.opts.Seed,
+		Source: r.source(), Strata: count.list(), Criteria: count.criteria, Warnings: append(slices.Clone(r.d.warnings), count.warnings()...)}
 }
 
 // count is a dry run.
@@ -197,62 +173,6 @@ func (r *retainer) count() (*Retention, error) {
 	return r.done, nil
 }
 
-// copyTo builds the new data set in a hidden directory beside its place.
-func (r *retainer) copyTo(out string) (_ *Retention, err error) {
-	if err := r.free(out); err != nil {
-		return nil, err
-	}
-	staging, err := os.MkdirTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.RemoveAll(staging))
-		}
-	}()
-	for _, step := range []func(string) error{r.writeRows, r.writeLabels, r.writeFacts, r.writeArtefacts, r.writeLog} {
-		if err := step(staging); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.Chmod(staging, 0o755); err != nil { // MkdirTemp makes it private
-		return nil, err
-	}
-	if err := r.free(out); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(staging, out); err != nil {
-		return nil, err
-	}
-	return r.done, syncDir(filepath.Dir(out))
-}
-
-// free refuses a place that is taken, or inside the data set.
-func (r *retainer) free(out string) error {
-	if _, err := os.Lstat(out); err == nil {
-		return fmt.Errorf("%s: %w", out, fs.ErrExist)
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	dir, err := os.Stat(r.dir)
-	if err != nil {
-		return err
-	}
-	abs, err := filepath.Abs(out)
-	if err != nil {
-		return err
-	}
-	for up := filepath.Dir(abs); ; up = filepath.Dir(up) {
-		if info, err := os.Stat(up); err == nil && os.SameFile(info, dir) {
-			return fmt.Errorf("%w: %s is inside the data set, which is not changed", ErrPolicy, out)
-		}
-		if up == filepath.Dir(up) {
-			return nil
-		}
-	}
-}
-
 // writeRows writes the segments. The clock stands still, so that the same retention of
 // the same data gives the same bytes.
 func (r *retainer) writeRows(staging string) error {
@@ -261,7 +181,7 @@ func (r *retainer) writeRows(staging string) error {
 		return err
 	}
 	now := r.opts.Now
-	w, err := arrowfile.Create(staging, arrowfile.Options{Host: "retained", Boot: fmt.Sprintf("%012x%s", max(now.UnixMilli(), 0), r.d.digest[:8]),
+	w, err := arrowfile.Create(staging, arrowfile.Options{Host: "retained", Boot: r.boot(now),
 		Schema: r.d.schema, FeatureSets: features, Replaces: r.d.digest, Now: func() time.Time { return now }})
 	if err != nil {
 		return err
@@ -284,43 +204,6 @@ func (r *retainer) writeRows(staging string) error {
 	return nil
 }
 
-// featureSets joins what the segments say of their features.
-func (r *retainer) featureSets() (map[string][]string, error) {
-	all := map[string][]string{}
-	for i := range r.d.segments {
-		for name, features := range r.d.segments[i].meta.FeatureSets {
-			if old, ok := all[name]; ok && !slices.Equal(old, features) {
-				return nil, fmt.Errorf("%s: feature set %q has other features than in earlier segments", r.d.segments[i].path, name)
-			}
-			all[name] = features
-		}
-	}
-	return all, nil
-}
-
-// writeLabels goes through the rows that stay once more, beside the new segments.
-func (r *retainer) writeLabels(staging string) error {
-	if !slices.ContainsFunc(r.d.segments, func(s segment) bool { return s.labelled > 0 }) {
-		return nil
-	}
-	next, stop := iter.Pull2(r.kept())
-	defer stop()
-	var failed error
-	_, err := AttachLabels(staging, func(s *snapshot.Snapshot) *snapshot.Label {
-		p, err, ok := next()
-		switch {
-		case failed != nil || err != nil:
-			failed = errors.Join(failed, err)
-			return nil
-		case !ok || p.row.ID != s.ID:
-			failed = fmt.Errorf("%s row %d: %v stands where another row was copied", s.Ref.Segment, s.Ref.Row, s.ID)
-			return nil
-		}
-		return p.label
-	})
-	return errors.Join(err, failed)
-}
-
 // writeFacts copies dataset.yaml with its anchors. It lists no label files: those that
 // the anchors rest on stay behind, and retention.json lists the new ones.
 func (r *retainer) writeFacts(staging string) error {
@@ -335,34 +218,6 @@ func (r *retainer) writeFacts(staging string) error {
 	}
 	m.Labels = nil
 	return WriteManifest(staging, m)
-}
-
-func (r *retainer) writeArtefacts(staging string) error {
-	dir := filepath.Join(r.dir, ArtefactDir)
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if !e.Type().IsRegular() || e.Name()[0] == '.' {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
-		data, err := readBounded(path, maxArtefact)
-		if err != nil {
-			return err
-		}
-		if err := checkArtefact(path, data); err != nil {
-			return err
-		}
-		if err := StoreArtefact(staging, data); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (r *retainer) writeLog(staging string) error { return writeEntries(staging, r.log, r.done) }

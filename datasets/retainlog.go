@@ -17,12 +17,14 @@ import (
 	"github.com/clefbench/clefbench/snapshot/checkpoint"
 )
 
-// RetentionName is the file of a thinned-out data set that says what was done to it.
+// RetentionName is the file of a data set that was made of another one by [Retain] or
+// [Compact]. It says what was done, the latest last.
 const RetentionName = "retention.json"
 
 const (
-	// retentionVersion is the version of retention.json: a higher one is refused.
-	retentionVersion = 1
+	// retentionVersion is the version of retention.json: a higher one is refused. Version 2
+	// has compactions among its entries; without any, version 1 is written.
+	retentionVersion = 2
 	// maxRetentionLog bounds retention.json: 16 MiB, some thousand retentions.
 	maxRetentionLog = 16 << 20
 )
@@ -36,7 +38,7 @@ type Retention struct {
 	Policy   RetentionPolicy  `json:"policy"`
 	Now      time.Time        `json:"now"`
 	Seed     uint64           `json:"seed"`
-	Source   RetentionSource  `json:"source"`
+	Source   RewriteSource    `json:"source"`
 	Strata   []StratumCount   `json:"strata"`
 	Criteria map[string]int64 `json:"criteria"`
 	// Labels holds the SHA-256 of each new label file.
@@ -44,9 +46,9 @@ type Retention struct {
 	Warnings []scoring.Warning `json:"warnings,omitempty"`
 }
 
-// RetentionSource is the data set that was thinned out. Its ledger tells what the recorder
+// RewriteSource is the data set that another one was made of. Its ledger tells what the recorder
 // had offered, sampled out and dropped before.
-type RetentionSource struct {
+type RewriteSource struct {
 	Digest    string          `json:"digest"`
 	Snapshots int64           `json:"snapshots"`
 	Ledger    snapshot.Ledger `json:"ledger"`
@@ -76,26 +78,60 @@ func (r *Retention) ledgers() (lost, total snapshot.Ledger) {
 	return lost, total
 }
 
-// entry is a retention as it stands in the file: what a newer program of the same version
-// added is carried on.
+// entry is a retention or a compaction as it stands in the file: what a newer program of
+// the same version added is carried on.
 type entry = json.RawMessage
+
+// compactionKind marks entries that are no retention.
+const compactionKind = "compaction"
+
+// rewrite is what all entries tell.
+type rewrite struct {
+	Kind   string            `json:"kind"`
+	Source RewriteSource     `json:"source"`
+	Labels map[string]string `json:"labels"`
+}
 
 type retentionLog struct {
 	Version    int     `json:"version"`
 	Retentions []entry `json:"retentions"`
 }
 
-// ReadRetentions returns what retention.json of a data set tells, oldest first; nothing
-// where there is no such file. A damaged file is an error that wraps arrowfile.ErrCorrupt.
+// ReadRetentions returns the retentions of which retention.json of a data set tells, oldest
+// first; nothing where there is no such file. A damaged file is an error that wraps
+// arrowfile.ErrCorrupt.
 func ReadRetentions(dir string) ([]Retention, error) {
+	return readLog[Retention](dir, func(kind string) bool { return kind == "" })
+}
+
+// ReadCompactions returns the compactions, as [ReadRetentions] the retentions.
+func ReadCompactions(dir string) ([]Compaction, error) {
+	return readLog[Compaction](dir, func(kind string) bool { return kind == compactionKind })
+}
+
+func readRewrites(dir string) ([]rewrite, error) {
+	return readLog[rewrite](dir, func(string) bool { return true })
+}
+
+// readLog reads the entries of the kinds that are wanted.
+func readLog[E any](dir string, want func(kind string) bool) ([]E, error) {
 	entries, err := readEntries(dir)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Retention, len(entries))
+	out := make([]E, 0, len(entries))
 	for i, e := range entries {
-		if err := json.Unmarshal(e, &out[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w: retention %d: %w", filepath.Join(dir, RetentionName), arrowfile.ErrCorrupt, i+1, err)
+		var head struct {
+			Kind string `json:"kind"`
+		}
+		var full E
+		err := json.Unmarshal(e, &head)
+		if err == nil && want(head.Kind) {
+			err = json.Unmarshal(e, &full)
+			out = append(out, full)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w: entry %d: %w", filepath.Join(dir, RetentionName), arrowfile.ErrCorrupt, i+1, err)
 		}
 	}
 	return out, nil
@@ -133,12 +169,22 @@ func parseEntries(name string, data []byte) ([]entry, error) {
 }
 
 // writeEntries writes the earlier entries and a new one.
-func writeEntries(dir string, earlier []entry, done *Retention) error {
+func writeEntries(dir string, earlier []entry, done any) error {
 	last, err := json.Marshal(done)
 	if err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(retentionLog{retentionVersion, append(slices.Clone(earlier), last)}, "", "  ")
+	log := retentionLog{1, append(slices.Clone(earlier), last)}
+	for _, e := range log.Retentions {
+		var head rewrite
+		if err := json.Unmarshal(e, &head); err != nil {
+			return err
+		}
+		if head.Kind != "" {
+			log.Version = retentionVersion
+		}
+	}
+	data, err := json.MarshalIndent(log, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -50,10 +50,10 @@ func TestRetainRefuses(t *testing.T) {
 	if err := os.Remove(open); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, RetentionName), []byte(`{"version":2,"retentions":[]}`), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, RetentionName), []byte(`{"version":3,"retentions":[]}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	try(out, func(*RetainOptions) {}, arrowfile.ErrCorrupt, "version 2")
+	try(out, func(*RetainOptions) {}, arrowfile.ErrCorrupt, "version 3")
 }
 
 // old records rows that are old enough to go.

@@ -27,7 +27,8 @@ const (
 	RunManifestName  = "manifest.json"
 	runLabelsName    = "labels.arrow"
 	runScorecardName = "scorecard.json"
-	runVersion       = 1
+	// runVersion 2 has requests in the ledger.
+	runVersion = 2
 )
 
 // ErrRunExists reports a directory that a run must not replace, because it holds other

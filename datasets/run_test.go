@@ -107,10 +107,10 @@ func TestRunRoundTrip(t *testing.T) {
 	}
 	want := runManifest()
 	got := *r.Manifest()
-	if got.Version != 1 || got.Partial || got.Ended.IsZero() || len(got.Files) != 6 {
+	if got.Version != 2 || got.Partial || got.Ended.IsZero() || len(got.Files) != 6 {
 		t.Errorf("%+v", got)
 	}
-	want.Version, want.Ended, want.Files = 1, got.Ended, got.Files
+	want.Version, want.Ended, want.Files = 2, got.Ended, got.Files
 	want.Lanes[0].File, want.Lanes[1].File = "rules.arrow", "flash.arrow"
 	if d := cmp.Diff(want, got, sameNumber()); d != "" {
 		t.Error(d)
@@ -271,7 +271,7 @@ func TestRunManifestProblems(t *testing.T) {
 	for _, c := range []struct{ json, want string }{
 		{``, "EOF"},
 		{`{"version":1,"lane":[]}`, "unknown field"},
-		{`{"version":2}`, "version 2"},
+		{`{"version":3}`, "version 3"},
 		{`{"version":1} {}`, "after the manifest"},
 		{`{"version":1,"lanes":[{"name":"a","file":"../a.arrow"}]}`, "file"},
 		{`{"version":1,"lanes":[{"name":"a","file":"a.arrow"},{"name":"a","file":"b.arrow"}]}`, "lane"},

@@ -211,14 +211,14 @@ func (v *Verification) labels(s *segment, tasks map[string]scoring.Task, all map
 	return true
 }
 
-// listed compares the label files with those that dataset.yaml lists, or the record of
-// the last retention where it lists none, and reports whether dataset.yaml lists them
+// listed compares the label files with those that dataset.yaml lists, or the last record
+// of retention.json where it lists none, and reports whether dataset.yaml lists them
 // all: only then are its anchors facts of these labels. A file that is gone with its
 // segment is a note.
 func (v *Verification) listed(dir string, m *Manifest, entries []os.DirEntry) bool {
 	labels, by := m.Labels, ManifestName
 	if len(labels) == 0 {
-		if done, err := ReadRetentions(dir); err != nil {
+		if done, err := readRewrites(dir); err != nil {
 			v.add(filepath.Join(dir, RetentionName), err)
 		} else if len(done) > 0 {
 			labels, by = done[len(done)-1].Labels, RetentionName

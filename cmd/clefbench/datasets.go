@@ -20,7 +20,7 @@ import (
 func (a *app) datasetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "datasets",
-		Short: "List, describe, verify, export and thin out data sets",
+		Short: "List, describe, verify, export, thin out and compact data sets",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -32,6 +32,7 @@ func (a *app) datasetsCommand() *cobra.Command {
 		a.repairCommand(),
 		a.exportCommand(),
 		a.retainCommand(),
+		a.compactCommand(),
 	)
 	return cmd
 }

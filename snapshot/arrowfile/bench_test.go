@@ -112,7 +112,7 @@ func columnBuffers(b *testing.B, rows []*snapshot.Snapshot) (buffers [][]byte) {
 func BenchmarkAppend(b *testing.B) {
 	rows := traffic(8192)
 	buffers := columnBuffers(b, rows)
-	enc, err := newEncoder()
+	enc, err := newEncoder(LevelFastest)
 	if err != nil {
 		b.Fatal(err)
 	}

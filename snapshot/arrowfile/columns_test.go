@@ -168,7 +168,7 @@ func TestBatchesAreIndependent(t *testing.T) {
 	g := newGen(101)
 	var b rowBatch[snap]
 	b.init(nil, snapshotFields(g.schema))
-	enc, err := newEncoder()
+	enc, err := newEncoder(LevelFastest)
 	if err != nil {
 		t.Fatal(err)
 	}

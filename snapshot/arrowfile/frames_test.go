@@ -50,7 +50,7 @@ func TestRiseOf(t *testing.T) {
 // A kept frame is the one that compressing again would make, also when the store was
 // emptied in between, and for buffers that differ in one property only.
 func TestKeptFramesAreTheSame(t *testing.T) {
-	enc, err := newEncoder()
+	enc, err := newEncoder(LevelFastest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestNullStructsHideTheirChildren(t *testing.T) {
 
 // A frame that comes again is not decoded again; any other one is, also after an error.
 func TestHeldFramesAreTheirOwn(t *testing.T) {
-	enc, err := newEncoder()
+	enc, err := newEncoder(LevelFastest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,7 +76,7 @@ func readHostile(t *testing.T, img []byte) bool {
 // A frame cannot hold more than its blocks allow; what it declares beyond that is refused
 // before memory is taken.
 func TestZipBombsAreRefused(t *testing.T) {
-	enc, err := newEncoder()
+	enc, err := newEncoder(LevelFastest)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
+
 	"github.com/clefbench/clefbench/decision"
 )
 
@@ -95,6 +97,8 @@ type Options struct {
 	// Schema is the capture list of a segment that ends up without rows; rows bring their
 	// own.
 	Schema *decision.Schema
+	// Level is how hard batches are compressed, LevelFastest by default.
+	Level Level
 	// Seed lists labels that are known up front, by column name; it saves the new segment
 	// that a label's first appearance costs.
 	Seed map[string][]string
@@ -115,6 +119,41 @@ type Options struct {
 	FS FS
 }
 
+// Level is a compression level of zstd. All readers read all of them at the same speed.
+type Level string
+
+// The levels. Fastest is for recording; the others take more CPU and make smaller files,
+// for data that is written once more: storage at rest, see docs/formats/segment.md.
+const (
+	LevelFastest Level = "fastest"
+	LevelDefault Level = "default"
+	LevelBetter  Level = "better"
+	LevelBest    Level = "best"
+)
+
+// ParseLevel reads fastest, default, better or best.
+func ParseLevel(s string) (Level, error) {
+	switch l := Level(s); l {
+	case LevelFastest, LevelDefault, LevelBetter, LevelBest:
+		return l, nil
+	}
+	return "", fmt.Errorf("unknown compression level %q (want fastest, default, better or best)", s)
+}
+
+// zstd returns the library's level, and how far back matches are looked for. Every zstd
+// decoder takes windows of 8 MiB.
+func (l Level) zstd() (level zstd.EncoderLevel, window int) {
+	switch l {
+	case LevelDefault:
+		return zstd.SpeedDefault, 8 << 20
+	case LevelBetter:
+		return zstd.SpeedBetterCompression, 8 << 20
+	case LevelBest:
+		return zstd.SpeedBestCompression, 8 << 20
+	}
+	return zstd.SpeedFastest, 1 << 20
+}
+
 // maxBatchRows keeps batches of a size that every reader takes.
 const maxBatchRows = 1 << 16
 
@@ -125,6 +164,10 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.SegmentAge, 5*time.Minute)
 	setDefault(&o.Sync, SyncInterval)
 	setDefault(&o.SyncEvery, time.Second)
+	setDefault(&o.Level, LevelFastest)
+	if _, err := ParseLevel(string(o.Level)); err != nil {
+		return o, err
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

@@ -27,7 +27,7 @@ func newSingle[R any](path string, kind Kind, opts Options, fields []field[R]) (
 	if !strings.HasSuffix(path, Ext) {
 		return nil, fmt.Errorf("%s: the name must end in %s", path, Ext)
 	}
-	enc, err := newEncoder()
+	enc, err := newEncoder(o.Level)
 	if err != nil {
 		return nil, err
 	}

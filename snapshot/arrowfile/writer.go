@@ -68,7 +68,7 @@ func Create(dir string, opts Options) (*Writer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	enc, err := newEncoder()
+	enc, err := newEncoder(o.Level)
 	if err != nil {
 		return nil, err
 	}
