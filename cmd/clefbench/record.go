@@ -82,6 +82,7 @@ from the two, and estimates weighted by 1/keep_prob stay right.`,
 			return a.recordProxy(cmd.Context(), &f)
 		},
 	}
+	cmd.AddCommand(a.selftestCommand())
 	fl := cmd.Flags()
 	fl.StringVarP(&f.out, "output", "o", "", "directory for the segments (required)")
 	fl.BoolVar(&f.ack, "ack", false, "print 'acked N' on stderr as the watermark moves")
