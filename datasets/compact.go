@@ -161,6 +161,7 @@ func (c *compactor) options(boot int, segments []segment) (*arrowfile.Options, e
 	now := c.opts.Ran.Add(time.Duration(boot) * time.Millisecond)
 	o := &arrowfile.Options{Host: "compacted", Boot: c.boot(now), Schema: segments[0].schema, FeatureSets: features,
 		CaptureDigest: segments[0].meta.CaptureList, Level: c.opts.Level, Now: func() time.Time { return now }}
+	*o = originOptions(segments, *o)
 	if boot == 0 {
 		o.Replaces = c.d.digest
 	}

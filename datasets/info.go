@@ -31,9 +31,13 @@ type Info struct {
 	Segments   []SegmentInfo  `json:"segments"`
 	// CaptureLists counts the distinct capture lists that the segments were recorded under,
 	// those without a digest of the list told apart by their attributes alone.
-	CaptureLists int               `json:"capture_lists"`
-	Attributes   []AttributeInfo   `json:"attributes"`
-	Warnings     []scoring.Warning `json:"warnings"`
+	CaptureLists int             `json:"capture_lists"`
+	Attributes   []AttributeInfo `json:"attributes"`
+	// EntityKeys are the ids of the keys under which entities are hashed; Redaction is what
+	// was done about secrets in bodies (secrets, raw-bodies, none). Segments may not say.
+	EntityKeys []string          `json:"entity_keys,omitempty"`
+	Redaction  []string          `json:"redaction,omitempty"`
+	Warnings   []scoring.Warning `json:"warnings"`
 }
 
 // ScenarioInfo counts one scenario, in rows and requests.
@@ -89,6 +93,7 @@ func (i *Info) scenario(name string) *ScenarioInfo {
 func (d *Dataset) Info() (*Info, error) {
 	i := &Info{Name: d.name, Preset: d.preset, Warnings: d.warnings}
 	i.Digest, i.Intact = d.digest, d.whole
+	i.EntityKeys, i.Redaction = origins(d.segments, entityKeyOf), origins(d.segments, redactionOf)
 	for _, f := range d.schema.Fields() {
 		i.Attributes = append(i.Attributes, AttributeInfo{Name: f.Name, Type: f.Type.String()})
 	}

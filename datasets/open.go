@@ -71,6 +71,9 @@ func Open(patterns ...string) (*Dataset, error) {
 		return nil, err
 	}
 	d.gaps()
+	if keys := origins(d.segments, entityKeyOf); len(keys) > 1 {
+		d.warn("entity-keys", "%s", keysText(keys))
+	}
 	return d, nil
 }
 

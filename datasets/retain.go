@@ -181,8 +181,8 @@ func (r *retainer) writeRows(staging string) error {
 		return err
 	}
 	now := r.opts.Now
-	w, err := arrowfile.Create(staging, arrowfile.Options{Host: "retained", Boot: r.boot(now),
-		Schema: r.d.schema, FeatureSets: features, Replaces: r.d.digest, Now: func() time.Time { return now }})
+	w, err := arrowfile.Create(staging, originOptions(r.d.segments, arrowfile.Options{Host: "retained", Boot: r.boot(now),
+		Schema: r.d.schema, FeatureSets: features, Replaces: r.d.digest, Now: func() time.Time { return now }}))
 	if err != nil {
 		return err
 	}

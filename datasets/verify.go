@@ -126,6 +126,9 @@ func verify(path string, by *Signed) (*Verification, error) {
 		v.anchors(filepath.Join(path, ManifestName), m, all)
 	}
 	v.boots(segments)
+	if keys := origins(segments, entityKeyOf); len(keys) > 1 {
+		v.note(path, "%s", keysText(keys))
+	}
 	v.chain = newChain(segments, v.unread)
 	v.chain.verify(v, path)
 	if by != nil {

@@ -65,13 +65,25 @@
 // word that also begins ordinary messages ("session: x", "code=x"), and one that is
 // encoded otherwise. Errors that the recorder returns are the sink's own, untouched.
 //
+// In stored bodies, in attributes that are strings and kept, in params, tapes and error
+// texts, what looks like a secret is replaced by a mark such as [redacted:jwt]: keys and
+// tokens by their documented prefixes, JWTs, private keys, values beside the names of
+// credentials, Authorization and Cookie headers, passwords in URLs, card numbers, mail
+// addresses. JSON stays JSON, and the row lists the places. It happens on the recorder's
+// own goroutine and copy; when it fails, the request's rows are dropped and counted as
+// redaction-failed. Not found is what has no shape and no name beside it, and what is
+// encoded otherwise than in JSON strings and percent escapes: a capture list that leaves
+// something out is better than a search for it. docs/redaction.md says what is found, what
+// is not, and what becomes of bodies that do not parse or were cut. Capture.RawBodies and
+// CaptureField.Raw switch it off, which the segments say.
+//
 // # Limitations
 //
 // What a handler reads of the request body is what the input is: a handler that stops
 // early leaves a truncated input, marked as such, without a digest. Between hand-over
 // and flush rows stand in memory: a killed process loses them, at most
-// Options.FlushInterval's worth. A value set by the handler that was written to the
-// response is not redacted in the recorded output unless RedactBody does it. When the
+// Options.FlushInterval's worth. An attribute that is masked or hashed may stand in a
+// recorded body as well; only RedactBody takes it out there. When the
 // sink takes some rows of a request and refuses the next, the former stay written.
 // After a Close that ran out of time, rows that the sink had taken but not flushed are
 // counted as dropped though they may be in its file. http.MaxBytesReader cannot tell the

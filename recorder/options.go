@@ -47,6 +47,9 @@ type Options struct {
 	// after each restart, and an unkeyed hash of a user name is as good as the name.
 	// Without a key no digest of a body is stored.
 	EntityKey []byte
+	// EntityKeyID names the key; segments say under which key their entities are hashed,
+	// because one entity has another hash under each. The default is [KeyID].
+	EntityKeyID string
 	// Scenario and Backend are recorded where neither the handler nor a wrapped backend
 	// sets its own.
 	Scenario, Backend string
@@ -97,6 +100,9 @@ func (o *Options) validate() error {
 	case o.Policy != "" && o.Policy != PolicyDrop && o.Policy != PolicyBlock:
 		return fmt.Errorf("%w: policy %q (want drop or block)", ErrOptions, o.Policy)
 	}
+	if err := checkKeyID(o.EntityKeyID, len(o.EntityKey) > 0); err != nil {
+		return err
+	}
 	if len(o.EntityKey) == 0 {
 		if what := o.Capture.needsKey(); what != "" {
 			return fmt.Errorf("%w: %s needs an entity key", ErrOptions, what)
@@ -131,4 +137,5 @@ func (o *Options) applyDefaults() {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.EntityKey = append([]byte(nil), o.EntityKey...)
+	orDefault(&o.EntityKeyID, KeyID(o.EntityKey))
 }

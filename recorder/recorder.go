@@ -78,6 +78,9 @@ func New(sink Sink, opts Options) (*Recorder, error) {
 	}
 	r := &Recorder{opts: opts, plan: p, sink: sink, sampler: sampler, in: newIntake(&opts, shardsOf(runtime.GOMAXPROCS(0))),
 		flushes: make(chan chan error), closing: make(chan struct{}), done: make(chan struct{})}
+	if s, ok := sink.(originSetter); ok {
+		s.SetOrigin(opts.EntityKeyID, opts.Capture.redaction(), opts.Capture.hexDigest())
+	}
 	r.watchKillFile()
 	go newDrain(r).run()
 	return r, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/secret"
+	"github.com/clefbench/clefbench/snapshot"
 )
 
 // clean returns what to store of a captured body. The caller's own rewriting comes first,
@@ -30,14 +31,22 @@ func (d *drain) clean(notes []string, name string, b *body, cut bool) ([]byte, [
 	if d.plan.RawBodies {
 		return data, notes, nil
 	}
-	shape := secret.Whole
+	return cleanBody(notes, name, data, shapeOf(cut, b.json && d.plan.RedactBody == nil), &d.secrets)
+}
+
+func shapeOf(cut, json bool) secret.Shape {
 	switch {
 	case cut:
-		shape = secret.Truncated
-	case b.json && d.plan.RedactBody == nil:
-		shape = secret.DeclaredJSON
+		return secret.Truncated
+	case json:
+		return secret.DeclaredJSON
 	}
-	clean, found, omitted, err := d.secrets.Body(data, shape)
+	return secret.Whole
+}
+
+// cleanBody returns a body without secrets, nil for one that must not be stored.
+func cleanBody(notes []string, name string, data []byte, shape secret.Shape, s *secret.Scanner) ([]byte, []string, error) {
+	clean, found, omitted, err := s.Body(data, shape)
 	switch {
 	case errors.Is(err, secret.ErrUnparsable):
 		return nil, append(notes, name+":unparsable"), nil
@@ -93,26 +102,32 @@ func cleanValue(v *decision.Value, name string, notes []string, s *secret.Scanne
 	return noteFindings(notes, name, found, 0)
 }
 
-// texts takes secrets out of what a row holds of free text besides bodies and attributes.
-// The notes of a request's rows are shared, so a row with its own gets a copy.
+// texts takes secrets out of the rows' free texts besides bodies and attributes. The notes
+// of a request's rows are shared, so a row with its own gets a copy.
 func (d *drain) texts(g *group) error {
 	for i := range g.slots {
 		s := &g.slots[i]
-		for _, t := range [...]struct {
-			name string
-			text *string
-		}{{"params", &s.row.Params}, {"nd", &s.row.ND}, {"error", &s.row.Error}} {
-			if *t.text == "" {
-				continue
-			}
-			clean, found := d.secrets.Text(*t.text)
-			if len(found) == 0 {
-				continue
-			}
-			*t.text = clean
-			s.redacted = noteFindings(append(s.redacted[:0], s.row.Redacted...), t.name, found, 0)
-			s.row.Redacted = s.redacted
-		}
+		s.redacted = cleanTexts(&s.row, s.redacted, &d.secrets)
 	}
 	return nil
+}
+
+// cleanTexts is texts for one row; own is memory for its notes.
+func cleanTexts(row *snapshot.Snapshot, own []string, s *secret.Scanner) []string {
+	for _, t := range [...]struct {
+		name string
+		text *string
+	}{{"params", &row.Params}, {"nd", &row.ND}, {"error", &row.Error}} {
+		if *t.text == "" {
+			continue
+		}
+		clean, found := s.Text(*t.text)
+		if len(found) == 0 {
+			continue
+		}
+		*t.text = clean
+		own = noteFindings(append(own[:0], row.Redacted...), t.name, found, 0)
+		row.Redacted = own
+	}
+	return own
 }

@@ -31,6 +31,7 @@ func (a *app) datasetsCommand() *cobra.Command {
 		a.checkpointCommand(),
 		a.repairCommand(),
 		a.exportCommand(),
+		a.scanCommand(),
 		a.retainCommand(),
 		a.compactCommand(),
 	)
@@ -134,6 +135,12 @@ func (a *app) describe(info *datasets.Info) error {
 	}
 	for _, at := range info.Attributes {
 		fmt.Fprintf(&b, "attribute   %s %s: %d values\n", at.Name, at.Type, at.Values)
+	}
+	if len(info.EntityKeys) > 0 {
+		fmt.Fprintf(&b, "entity key  %s\n", strings.Join(info.EntityKeys, ", "))
+	}
+	if len(info.Redaction) > 0 {
+		fmt.Fprintf(&b, "redaction   %s\n", strings.Join(info.Redaction, ", "))
 	}
 	for _, s := range info.Segments {
 		fmt.Fprintf(&b, "segment     %s: %d rows\n", s.Path, s.Rows)

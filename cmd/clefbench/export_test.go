@@ -113,7 +113,7 @@ func TestExportRoundTrip(t *testing.T) {
 	if !strings.Contains(note, "clefbench record --attr 'metrics.n:int'") {
 		t.Errorf("nothing says that there are integers: %q", note)
 	}
-	command(t, text, exitOK, "record", "-o", again, "--attr", "metrics.n:int", "--attr", "metrics.rate:double")
+	command(t, text, exitOK, "record", "-o", again, "--raw-input", "keep", "--attr", "metrics.n:int", "--attr", "metrics.rate:double")
 	want, got := readRows(t, first), readRows(t, again)
 	if len(got) != len(want) {
 		t.Fatalf("%d rows, want %d", len(got), len(want))

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/recorder"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 	"github.com/clefbench/clefbench/spool"
@@ -121,9 +122,13 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if err != nil {
 		return usage(err, "")
 	}
+	if f.proxy.raw != "redact" && f.proxy.raw != "keep" {
+		return fail(exitUsage, "as in --raw-input keep", "--raw-input is %q, not redact or keep", f.proxy.raw)
+	}
 	if err := a.sealDead(f.out); err != nil {
 		return err
 	}
+	o.EntityKeyID, o.Redaction = recorder.KeyID(reader.key), redactionOf(f.proxy.raw)
 	w, err := arrowfile.Create(f.out, o)
 	if err != nil {
 		return outputError(err)
@@ -200,10 +205,11 @@ func (a *app) newLineReader(attrs []string) (*lineReader, error) {
 // recording is one run of the command.
 type recording struct {
 	*app
-	flags  *recordFlags
-	reader *lineReader
-	w      *arrowfile.Writer
-	spool  *spool.Spool // nil without --upload
+	flags    *recordFlags
+	reader   *lineReader
+	w        *arrowfile.Writer
+	redactor recorder.Redactor
+	spool    *spool.Spool // nil without --upload
 	// sampled holds back the rows of the request that is being read; nil: all are kept.
 	sampled *requestSampler
 	row     snapshot.Snapshot
@@ -283,10 +289,29 @@ func (r *recording) line(l inputLine, n int) error {
 		}
 		return fail(exitData, "earlier lines are recorded; --skip-bad counts bad lines and goes on", "stdin:%d: %w", n, err)
 	}
+	if err := r.redact(); err != nil {
+		return fail(exitData, "--raw-input keep stores it as it is", "stdin:%d: %w", n, err)
+	}
 	if r.sampled != nil {
 		return r.sample(n)
 	}
 	return r.append(&r.row, n)
+}
+
+// redactionOf is what segments say of --raw-input.
+func redactionOf(rawInput string) string {
+	if rawInput == "keep" {
+		return "none"
+	}
+	return recorder.RedactionSecrets
+}
+
+// redact takes secrets out of the row at hand.
+func (r *recording) redact() error {
+	if r.flags.proxy.raw == "keep" {
+		return nil
+	}
+	return r.redactor.Redact(&r.row)
 }
 
 // append writes the row of line n.

@@ -49,7 +49,7 @@ func (f *proxyFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.scenario, "scenario", proxy.DefaultScenario, "scenario of requests that name none")
 	fl.StringVar(&f.backend, "backend", "", "name of who decides (default: the model that was asked for, else the host)")
 	fl.StringVar(&f.bodies, "bodies", "both", "both, input, output or none: which bodies are stored")
-	fl.StringVar(&f.raw, "raw-input", "redact", "redact or keep: what becomes of secrets that stand in bodies")
+	fl.StringVar(&f.raw, "raw-input", "redact", "redact or keep: what becomes of secrets that stand in bodies (of lines on stdin: in everything)")
 	fl.StringVar(&f.maxBody, "max-body", "4MiB", "longest body that is captured")
 	fl.StringVar(&f.memory, "capture-memory", "64MiB", "memory for bodies on their way; beyond it requests pass unrecorded, and are counted")
 	fl.DurationVar(&f.window, "retry-window", proxy.DefaultRetryWindow, "how long a failed attempt waits for its retry")

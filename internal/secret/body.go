@@ -16,7 +16,7 @@ var (
 	ErrBinary = errors.New("not text")
 )
 
-// MaxFindings bounds how many places [Scanner.Body] lists; further ones are replaced and
+// MaxFindings bounds how many places [Scanner.Body] lists unless it is told otherwise; further ones are replaced and
 // counted.
 const MaxFindings = 16
 
@@ -30,6 +30,8 @@ type Finding struct {
 // Scanner looks through bodies and reuses its memory. It is not safe for concurrent use.
 // The zero Scanner is ready.
 type Scanner struct {
+	// Max is the number of places that are listed of a body, MaxFindings where it is 0.
+	Max     int
 	found   []Finding
 	omitted int
 	matches []Match
@@ -61,7 +63,7 @@ const (
 // last word. A value that is whole is none the less: its reader stopped behind it.
 //
 // The findings are valid until the next call; omitted counts what was found beyond
-// [MaxFindings].
+// Max.
 func (s *Scanner) Body(body []byte, shape Shape) (clean []byte, found []Finding, omitted int, err error) {
 	s.found, s.omitted = s.found[:0], 0
 	text := unsafe.String(unsafe.SliceData(body), len(body))

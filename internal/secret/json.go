@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -336,7 +337,7 @@ func (w *walker) put(from, to int, mark string) {
 
 // note remembers what was found where.
 func (w *walker) note(k Kind) {
-	if len(w.found) >= MaxFindings {
+	if most := cmp.Or(w.Max, MaxFindings); len(w.found) >= most {
 		w.omitted++
 		return
 	}

@@ -41,6 +41,9 @@ const (
 	keyList = "clefbench.capture_list"
 	// keyPrevious holds a Link.
 	keyPrevious = "clefbench.previous"
+	// What a recorder says of itself; left out where it is empty.
+	keyEntityKey = "clefbench.entity_key_id"
+	keyRedaction = "clefbench.redaction"
 	// keySegment holds a segmentInfo, in every batch for the rows up to its end.
 	keySegment = "clefbench.segment"
 	// keyDigests is the list of the digests of all messages, in the order of the file.
@@ -63,6 +66,9 @@ type Meta struct {
 	// Previous ties the file to the segment before it; nil in files that are no segments,
 	// and in those of versions before there were chains.
 	Previous *Link
+	// EntityKeyID and Redaction are what the options said; empty in files that were written
+	// without.
+	EntityKeyID, Redaction string
 	// FeatureSets names the features of each feature set.
 	FeatureSets map[string][]string
 	Rows        int64
@@ -159,8 +165,10 @@ func headMeta(o *Options, h *segmentHead) (keys, values []string, err error) {
 		{keyCapture, captureDigest(h.attrs)}, {keyHost, o.Host}, {keyBoot, o.Boot},
 		{keySequence, strconv.Itoa(h.seq)}, {keyFeatures, string(features)},
 	}
-	if o.CaptureDigest != "" {
-		pairs = append(pairs, keyValue{keyList, o.CaptureDigest})
+	for _, p := range []keyValue{{keyList, o.CaptureDigest}, {keyEntityKey, o.EntityKeyID}, {keyRedaction, o.Redaction}} {
+		if p.value != "" {
+			pairs = append(pairs, p)
+		}
 	}
 	if h.link != nil {
 		link, err := json.Marshal(h.link)
@@ -178,7 +186,8 @@ func headMeta(o *Options, h *segmentHead) (keys, values []string, err error) {
 // metaOf reads the schema's metadata. A version above ours is refused: what its columns
 // mean is not known.
 func metaOf(kv map[string]string) (Meta, error) {
-	m := Meta{Kind: Kind(kv[keyKind]), CaptureDigest: kv[keyCapture], CaptureList: kv[keyList], Host: kv[keyHost], Boot: kv[keyBoot]}
+	m := Meta{Kind: Kind(kv[keyKind]), CaptureDigest: kv[keyCapture], CaptureList: kv[keyList], Host: kv[keyHost], Boot: kv[keyBoot],
+		EntityKeyID: kv[keyEntityKey], Redaction: kv[keyRedaction]}
 	var err error
 	if m.SchemaVersion, err = strconv.Atoi(kv[keyVersion]); err != nil || m.SchemaVersion < 1 {
 		return m, fmt.Errorf("%w: no schema version: not a file of clefbench", ErrSchema)

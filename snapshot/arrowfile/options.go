@@ -115,6 +115,10 @@ type Options struct {
 	CheckpointKey ed25519.PrivateKey
 	// Now is the clock for age and interval, time.Now by default.
 	Now func() time.Time
+	// EntityKeyID names the key under which entities are hashed, several joined by commas;
+	// Redaction says what was done about secrets. They are stored as they are, and
+	// [Writer.SetOrigin] sets them too.
+	EntityKeyID, Redaction string
 	// FS is the file system, the operating system's by default.
 	FS FS
 }

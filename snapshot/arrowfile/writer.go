@@ -96,6 +96,12 @@ func seedOf(seed map[string][]string) map[string][]string {
 	return out
 }
 
+// SetOrigin says under which rules the rows of the segments to come are recorded, as the
+// options of the same names do. A recorder calls it before the first row.
+func (w *Writer) SetOrigin(entityKeyID, redaction, captureDigest string) {
+	w.opts.EntityKeyID, w.opts.Redaction, w.opts.CaptureDigest = entityKeyID, redaction, captureDigest
+}
+
 // Append takes a copy of one row. A row that is not valid, or that has an attribute of
 // another type than its schema says, is refused with an error that wraps
 // [snapshot.ErrInvalid]; a row with another capture list starts a new segment.
