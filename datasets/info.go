@@ -93,7 +93,7 @@ func (i *Info) scenario(name string) *ScenarioInfo {
 func (d *Dataset) Info() (*Info, error) {
 	i := &Info{Name: d.name, Preset: d.preset, Warnings: d.warnings}
 	i.Digest, i.Intact = d.digest, d.whole
-	i.EntityKeys, i.Redaction = origins(d.segments, entityKeyOf), origins(d.segments, redactionOf)
+	i.EntityKeys, i.Redaction = entityKeys(d.segments), origins(d.segments, redactionOf)
 	for _, f := range d.schema.Fields() {
 		i.Attributes = append(i.Attributes, AttributeInfo{Name: f.Name, Type: f.Type.String()})
 	}

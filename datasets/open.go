@@ -71,7 +71,7 @@ func Open(patterns ...string) (*Dataset, error) {
 		return nil, err
 	}
 	d.gaps()
-	if keys := origins(d.segments, entityKeyOf); len(keys) > 1 {
+	if keys := entityKeys(d.segments); len(keys) > 1 {
 		d.warn("entity-keys", "%s", keysText(keys))
 	}
 	return d, nil

@@ -24,6 +24,40 @@ func origins(segments []segment, of func(*arrowfile.Meta) string) []string {
 func entityKeyOf(m *arrowfile.Meta) string { return m.EntityKeyID }
 func redactionOf(m *arrowfile.Meta) string { return m.Redaction }
 
+// entityKeys returns the ids of the keys under which entities of the segments are hashed.
+// Only where there are several does it look whether there are entities at all.
+func entityKeys(segments []segment) []string {
+	keys := origins(segments, entityKeyOf)
+	if len(keys) < 2 {
+		return keys
+	}
+	var used []segment
+	for i := range segments {
+		if segments[i].hasEntities() {
+			used = append(used, segments[i])
+		}
+	}
+	return origins(used, entityKeyOf)
+}
+
+// hasEntities looks for the first entity; a segment that cannot be read may have some.
+func (s *segment) hasEntities() bool {
+	found := false
+	err := visit(s.path, arrowfile.KindSnapshot, func(f *arrowfile.File) error {
+		for row, err := range f.Snapshots("entity") {
+			if err != nil {
+				return err
+			}
+			if row.Entity.Set {
+				found = true
+				break
+			}
+		}
+		return nil
+	})
+	return found || err != nil
+}
+
 // keysText says what several keys mean for whoever counts entities.
 func keysText(keys []string) string {
 	return "entities are hashed under " + strings.Join(keys, " and ") +
@@ -32,7 +66,7 @@ func keysText(keys []string) string {
 
 // originOptions carries what segments say of themselves over into one that holds their rows.
 func originOptions(segments []segment, o arrowfile.Options) arrowfile.Options {
-	o.EntityKeyID = strings.Join(origins(segments, entityKeyOf), ",")
+	o.EntityKeyID = strings.Join(entityKeys(segments), ",")
 	o.Redaction = strings.Join(origins(segments, redactionOf), ",")
 	if lists := origins(segments, func(m *arrowfile.Meta) string { return m.CaptureList }); len(lists) == 1 {
 		o.CaptureDigest = lists[0]

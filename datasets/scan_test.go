@@ -121,8 +121,10 @@ func TestScanCounts(t *testing.T) {
 func TestSegmentsSayUnderWhichKey(t *testing.T) {
 	dir := t.TempDir()
 	sc := schema(t, decision.Field{Name: "path", Type: decision.String})
-	write := func(boot, key string) {
-		writeSegment(t, dir, arrowfile.Options{Host: "h", Boot: boot, EntityKeyID: key, Redaction: "secrets", CaptureDigest: strings.Repeat("c0", 32)}, row(len(boot), sc))
+	write := func(boot, key string, entity bool) {
+		s := row(len(boot), sc)
+		s.Entity.Set = entity
+		writeSegment(t, dir, arrowfile.Options{Host: "h", Boot: boot, EntityKeyID: key, Redaction: "secrets", CaptureDigest: strings.Repeat("c0", 32)}, s)
 	}
 	notes := func() (n int) {
 		v, err := Verify(dir)
@@ -141,13 +143,14 @@ func TestSegmentsSayUnderWhichKey(t *testing.T) {
 		}
 		return n
 	}
-	write("a", "k1")
-	write("bb", "k1")
-	write("ccc", "")
+	write("a", "k1", true)
+	write("bb", "k1", true)
+	write("ccc", "", true)
+	write("cccc", "k0", false) // no entity, no matter
 	if n := notes(); n != 0 {
 		t.Errorf("one key: %d", n)
 	}
-	write("dddd", "k2")
+	write("ddddd", "k2", true)
 	if n := notes(); n != 11 {
 		t.Errorf("two keys: %d", n)
 	}

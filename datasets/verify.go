@@ -126,7 +126,7 @@ func verify(path string, by *Signed) (*Verification, error) {
 		v.anchors(filepath.Join(path, ManifestName), m, all)
 	}
 	v.boots(segments)
-	if keys := origins(segments, entityKeyOf); len(keys) > 1 {
+	if keys := entityKeys(segments); len(keys) > 1 {
 		v.note(path, "%s", keysText(keys))
 	}
 	v.chain = newChain(segments, v.unread)
