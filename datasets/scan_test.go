@@ -163,7 +163,9 @@ func TestSegmentsSayUnderWhichKey(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	merged := filepath.Join(t.TempDir(), "m")
-	writeSegment(t, merged, o, row(1, sc))
+	both := row(1, sc)
+	both.Entity.Set = true
+	writeSegment(t, merged, o, both)
 	if info, err = Describe(merged); err != nil || fmt.Sprint(info.EntityKeys) != "[k1 k2]" {
 		t.Errorf("merged: %v %v", info.EntityKeys, err)
 	}
