@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/clefbench/clefbench/internal/atomicfile"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
@@ -22,7 +23,7 @@ func StoreArtefact(dir string, data []byte) error {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	return replaceFile(filepath.Join(dir, hex.EncodeToString(sum[:])), data)
+	return atomicfile.Write(filepath.Join(dir, hex.EncodeToString(sum[:])), data)
 }
 
 // Artefact returns the strategy file of a SHA-256. The error wraps fs.ErrNotExist when

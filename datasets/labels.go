@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clefbench/clefbench/internal/atomicfile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -175,7 +176,7 @@ func (x *relabelling) install() error {
 		}
 		f.temp = ""
 	}
-	return syncDir(x.dir)
+	return atomicfile.SyncDir(x.dir)
 }
 
 // freeze writes the anchors of the labels that are there now.

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/clefbench/clefbench/internal/atomicfile"
 	"github.com/clefbench/clefbench/internal/document"
 	"github.com/clefbench/clefbench/scoring"
 )
@@ -189,7 +190,7 @@ func WriteManifest(dir string, m *Manifest) error {
 	if _, err := ParseManifest(ManifestName, data); err != nil {
 		return fmt.Errorf("data set %q: %w", m.Name, err)
 	}
-	return replaceFile(filepath.Join(dir, ManifestName), data)
+	return atomicfile.Write(filepath.Join(dir, ManifestName), data)
 }
 
 // readManifest returns an empty manifest where the directory has none.
@@ -204,31 +205,4 @@ func readManifest(dir string) (*Manifest, []byte, error) {
 	}
 	m, err := ParseManifest(path, data)
 	return m, data, err
-}
-
-// replaceFile writes a file so that a reader, or the machine after a crash, sees the old
-// or the new contents and nothing else.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes renames in a directory last.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

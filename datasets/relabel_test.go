@@ -135,7 +135,7 @@ func TestRelabellingThatCannotInstall(t *testing.T) {
 	if err := x.discard(); err != nil {
 		t.Error(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, ".*arrow*")); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 	if stale, frozen := staleAnchors(t, dir); frozen != 0 {

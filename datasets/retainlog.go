@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/clefbench/clefbench/internal/atomicfile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -188,5 +189,5 @@ func writeEntries(dir string, earlier []entry, done any) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(dir, RetentionName), append(data, '\n'))
+	return atomicfile.Write(filepath.Join(dir, RetentionName), append(data, '\n'))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clefbench/clefbench/internal/atomicfile"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
@@ -91,6 +92,9 @@ func (r *rewriter) copyTo(out string, steps ...func(staging string) error) (err 
 			return err
 		}
 	}
+	if err := forget(staging); err != nil {
+		return err
+	}
 	if err := os.Chmod(staging, 0o755); err != nil { // MkdirTemp makes it private
 		return err
 	}
@@ -100,7 +104,16 @@ func (r *rewriter) copyTo(out string, steps ...func(staging string) error) (err 
 	if err := os.Rename(staging, out); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(out))
+	return atomicfile.SyncDir(filepath.Dir(out))
+}
+
+// forget removes what a recorder would go on from: nobody goes on with this chain.
+func forget(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, ".chain-*"))
+	for _, f := range files {
+		err = errors.Join(err, os.Remove(f))
+	}
+	return err
 }
 
 // free refuses a place that is taken, or inside the data set.

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clefbench/clefbench/internal/atomicfile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -321,7 +322,7 @@ func (w *RunWriter) seal(partial bool) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(filepath.Join(w.staging, RunManifestName), append(data, '\n'))
+	return atomicfile.Write(filepath.Join(w.staging, RunManifestName), append(data, '\n'))
 }
 
 // publish moves an older run aside, the new one in, and only then removes the older.

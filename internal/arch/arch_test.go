@@ -15,7 +15,7 @@ const module = "github.com/clefbench/clefbench"
 // layers lists every package, lowest layer first; an import may only point to a
 // strictly lower layer.
 var layers = [][]string{
-	{"decision", "internal/prefilter", "internal/stats", "internal/term", "internal/secret"},
+	{"decision", "internal/atomicfile", "internal/prefilter", "internal/stats", "internal/term", "internal/secret"},
 	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest"},
 	{"internal/attribute"},
 	{"internal/expr"},

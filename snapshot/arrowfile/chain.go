@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/clefbench/clefbench/internal/atomicfile"
 )
 
 // Link ties a segment to the one that was sealed before it. It stands in the schema's
@@ -52,7 +54,7 @@ func parseLink(kv map[string]string) (*Link, error) {
 }
 
 // firstLink is the link of a writer's first segment: to the last segment that an earlier
-// boot of the host has sealed in the directory. Files that cannot be read, and those of
+// boot of the host has sealed in the directory, be it still there or not. Files that cannot be read, and those of
 // other hosts, are passed over: a damaged file is for Verify to find, and no reason not
 // to record.
 func firstLink(dir string, o *Options) (Link, error) {
@@ -63,16 +65,52 @@ func firstLink(dir string, o *Options) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
+	kept := keptLink(chainPath(dir, o.Host))
+	if kept.Segment >= SegmentOf(segmentName(o, 1)) {
+		kept = Link{} // of this boot: it is written anew
+	}
 	for _, e := range slices.Backward(entries) { // names are sorted, in the order of writing
 		if !strings.HasPrefix(e.Name(), o.Host+"-") || !strings.HasSuffix(e.Name(), Ext) {
 			continue
+		}
+		if SegmentOf(e.Name()) <= kept.Segment {
+			break
 		}
 		m, err := readTail(filepath.Join(dir, e.Name()))
 		if err == nil && m.Kind == KindSnapshot && m.Host == o.Host {
 			return m.Previous.Next(SegmentOf(e.Name()), m.Digest), nil
 		}
 	}
-	return Link{}, nil
+	return kept, nil
+}
+
+// chainPath is the file that keeps a host's link for the time when its segments have left
+// the directory, because an upload has taken them.
+func chainPath(dir, host string) string { return filepath.Join(dir, ".chain-"+host) }
+
+// maxLink bounds that file.
+const maxLink = 64 << 10
+
+// keptLink reads it. One that cannot be read is no reason not to record either.
+func keptLink(path string) (l Link) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Link{}
+	}
+	defer f.Close()
+	if json.NewDecoder(io.LimitReader(f, maxLink)).Decode(&l) != nil {
+		return Link{}
+	}
+	return l
+}
+
+// keepLink remembers that the next segment follows the one that was just sealed.
+func (w *Writer) keepLink() error {
+	data, err := json.Marshal(w.link)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(chainPath(w.dir, w.opts.Host), append(data, '\n'))
 }
 
 // maxTail bounds what is read of a file to learn its digest. Digests of messages take the

@@ -74,18 +74,51 @@ func TestSegmentsFollowEachOther(t *testing.T) {
 	follows(t, all, "h-b2-00000001", "h-b1-00000003", 3)
 	follows(t, all, "h-b2-00000002", "h-b2-00000001", 4)
 
-	// A file that is damaged at its end is passed over; a rewritten set refers to what it
-	// was made of.
+	// A file that is damaged at its end is passed over, when nothing else tells of it; a
+	// rewritten set refers to what it was made of.
 	if err := os.Truncate(filepath.Join(dir, "h-b2-00000002"+Ext), 100); err != nil {
 		t.Fatal(err)
 	}
 	w, err := Create(dir, Options{Host: "h", Boot: "b3"})
+	if err != nil || w.link != (Link{Segment: "h-b2-00000002", Digest: all["h-b2-00000002"].Digest, Length: 5}) {
+		t.Errorf("%v: %+v", err, w.link)
+	}
+	if err := os.Remove(chainPath(dir, "h")); err != nil {
+		t.Fatal(err)
+	}
+	w, err = Create(dir, Options{Host: "h", Boot: "b3"})
 	if err != nil || w.link.Segment != "h-b2-00000001" || w.link.Length != 4 {
 		t.Errorf("%v: %+v", err, w.link)
 	}
 	w, err = Create(dir, Options{Host: "h", Boot: "b4", Replaces: strings.Repeat("7", 64)})
 	if err != nil || w.link != (Link{Replaces: strings.Repeat("7", 64)}) {
 		t.Errorf("%v: %+v", err, w.link)
+	}
+}
+
+// The chain goes on when an upload has taken the segments out of the directory, and when
+// what keeps its end cannot be read it goes on from the segments that are there.
+func TestTheChainOutlivesItsFiles(t *testing.T) {
+	dir := t.TempDir()
+	all := boot(t, dir, 2, Options{Host: "h", Boot: "b1"})
+	for _, p := range segments(t, dir) {
+		if err := os.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := boot(t, dir, 1, Options{Host: "h", Boot: "b2"})
+	want := Link{Segment: "h-b1-00000002", Digest: all["h-b1-00000002"].Digest, Length: 2}
+	if got := again["h-b2-00000001"].Previous; got == nil || *got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, text := range []string{"", "{", `{"length":"x"}`, "null"} {
+		if err := os.WriteFile(chainPath(dir, "h"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		w, err := Create(dir, Options{Host: "h", Boot: "b3"})
+		if err != nil || w.link.Segment != "h-b2-00000001" || w.link.Length != 3 {
+			t.Errorf("%q: %v: %+v", text, err, w.link)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func oneSegment(t testing.TB, rows []*snapshot.Snapshot, batchRows int) (path st
 	if data, err = os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if extra, _ := filepath.Glob(filepath.Join(dir, "*")); len(extra) != 1 {
+	if extra, _ := filepath.Glob(filepath.Join(dir, "*"+Ext+"*")); len(extra) != 1 {
 		t.Fatalf("more than one segment: %v", extra)
 	}
 	return path, data

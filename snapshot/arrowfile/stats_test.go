@@ -19,6 +19,9 @@ func fileBytes(t *testing.T, dir string) (n uint64) {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
+		if e.Name()[0] == '.' {
+			continue // what is kept for the next recorder
+		}
 		info, err := e.Info()
 		if err != nil {
 			t.Fatal(err)

@@ -279,7 +279,7 @@ func (w *Writer) seal(total *snapshot.Ledger) error {
 	}
 	w.stats.sealed(w.opts.Now())
 	w.lost = snapshot.Ledger{}
-	return w.sign()
+	return errors.Join(w.keepLink(), w.sign())
 }
 
 // sign says how far the chain has come. When that fails, the segment is sealed all the

@@ -2,9 +2,8 @@ package checkpoint
 
 import (
 	"crypto/ed25519"
-	"errors"
-	"os"
-	"path/filepath"
+
+	"github.com/clefbench/clefbench/internal/atomicfile"
 )
 
 // Write signs a checkpoint and puts it in the place of the file, which is the old or the
@@ -14,22 +13,5 @@ func (c *Checkpoint) Write(path string, key ed25519.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(note)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return atomicfile.Write(path, note)
 }
