@@ -120,17 +120,38 @@ func (p *Proxy) end(x *exchange) {
 		return
 	}
 	a := x.attempt // the exchange holds the contexts, which need not live on
+	p.offer(&a)
+}
+
+// offer queues an attempt for the reading goroutine, or loses it.
+func (p *Proxy) offer(a *attempt) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
-		p.lose(&a, LostClosed)
+	switch n := len(p.ended); {
+	case p.closed:
+		p.lose(a, LostClosed)
 		return
+	case n >= p.opts.Queue:
+		p.lose(a, LostQueue)
+		return
+	case n == 0:
+		p.alarm.Reset(readDelay)
+	case n == p.opts.Queue/4:
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
 	}
-	select {
-	case p.queue <- &a:
-	default:
-		p.lose(&a, LostQueue)
-	}
+	p.ended = append(p.ended, a)
+}
+
+// taken returns what waits to be read; spare becomes the memory of the queue.
+func (p *Proxy) taken(spare []*attempt) []*attempt {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.ended
+	p.ended = spare[:0]
+	return list
 }
 
 // release gives back the memory that an attempt holds.

@@ -35,6 +35,7 @@ type folder struct {
 	// others that went on meanwhile.
 	waiting int
 	order   []*call
+	spare   []*attempt
 }
 
 // read is the goroutine that makes rows of what was captured.
@@ -45,20 +46,29 @@ func (p *Proxy) read() {
 	defer tick.Stop()
 	for {
 		select {
-		case a := <-p.queue:
-			f.take(a)
+		case <-p.alarm.C:
+			f.takeAll()
+		case <-p.wake:
+			f.takeAll()
 		case now := <-tick.C:
 			f.expire(now)
 		case <-p.quit:
-			for len(p.queue) > 0 {
-				f.take(<-p.queue)
-			}
+			f.takeAll()
 			for f.waiting > 0 {
 				f.oldest()
 			}
 			return
 		}
 	}
+}
+
+func (f *folder) takeAll() {
+	list := f.taken(f.spare)
+	for i, a := range list {
+		list[i] = nil
+		f.take(a)
+	}
+	f.spare = list
 }
 
 // take settles an attempt, adds it to the call that it belongs to, or lets it wait.

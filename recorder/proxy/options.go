@@ -55,6 +55,7 @@ const (
 	upstreamIdle       = 90 * time.Second
 	expectTimeout      = time.Second
 	delayedHeaderFlush = 5 * time.Millisecond
+	readDelay          = 2 * time.Millisecond
 )
 
 // Options configure a [Proxy]; the zero value of a field is its default.

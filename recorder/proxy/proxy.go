@@ -46,9 +46,13 @@ type Proxy struct {
 	budget    budget
 	fields    attributes
 
-	queue    chan *attempt
-	mu       sync.Mutex // guards closed against a send
-	closed   bool
+	mu     sync.Mutex
+	ended  []*attempt // wait to be read
+	closed bool
+	// alarm goes off a moment after the first attempt of a batch has ended: to wake the
+	// reading goroutine for each of them costs more than reading them together.
+	alarm    *time.Timer
+	wake     chan struct{}
 	quit     chan struct{}
 	done     chan struct{}
 	stop     sync.Once
@@ -91,7 +95,7 @@ func New(opts Options) (*Proxy, error) {
 	}
 	p := &Proxy{opts: opts, upstream: u, rec: opts.Recorder, transport: opts.transport(u),
 		base: strings.TrimSuffix(u.EscapedPath(), "/"), budget: budget{max: opts.Budget},
-		queue: make(chan *attempt, opts.Queue), quit: make(chan struct{}), done: make(chan struct{})}
+		alarm: time.NewTimer(time.Hour), wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{})}
 	p.fields = newAttributes(opts.Recorder.Schema(), opts.Entity)
 	quiet := log.New(io.Discard, "", 0) // whatever it would say is a row or a count
 	p.reverse = &httputil.ReverseProxy{
