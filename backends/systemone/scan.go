@@ -3,64 +3,11 @@ package systemone
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"unicode/utf8"
 )
-
-// ErrMalformed is wrapped by every error about a body that is no JSON text of the wire's
-// form; errors.As with *[SyntaxError] gives the position.
-var ErrMalformed = errors.New("malformed body")
-
-// ErrLimit is wrapped by the errors about a body that exceeds [Limits].
-var ErrLimit = errors.New("body exceeds a limit")
-
-// SyntaxError is a finding in a body. It wraps [ErrMalformed].
-type SyntaxError struct {
-	// Line and Column count from 1, Column in bytes.
-	Line, Column int
-	Message      string
-}
-
-// Error returns line:column and the message.
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Message)
-}
-
-// Unwrap returns [ErrMalformed].
-func (e *SyntaxError) Unwrap() error { return ErrMalformed }
-
-// Limits bound what a parser accepts; the zero value of a field is its default.
-type Limits struct {
-	// Bytes bounds the body, Depth its nesting.
-	Bytes, Depth int
-	// Questions bounds the questions and the answers of a body, Options the options, levels
-	// or probabilities of one of them.
-	Questions, Options int
-}
-
-// Defaults of [Limits]. The largest request that was seen had 400 questions, the largest
-// documented question 255 options.
-const (
-	DefaultBytes     = 32 << 20
-	DefaultDepth     = 128
-	DefaultQuestions = 4096
-	DefaultOptions   = 4096
-)
-
-func (l Limits) withDefaults() Limits {
-	for _, f := range []struct {
-		v   *int
-		def int
-	}{{&l.Bytes, DefaultBytes}, {&l.Depth, DefaultDepth}, {&l.Questions, DefaultQuestions}, {&l.Options, DefaultOptions}} {
-		if *f.v <= 0 {
-			*f.v = f.def
-		}
-	}
-	return l
-}
 
 // scanner reads one JSON text strictly and keeps positions. encoding/json was not used
 // because it takes the last of repeated keys and replaces broken text silently: either
@@ -311,11 +258,10 @@ func (s *scanner) word(w string) error {
 
 // quoted reads a string and returns it with its quotes.
 func (s *scanner) quoted() ([]byte, error) {
-	start := s.i
 	if err := s.expect('"'); err != nil {
 		return nil, err
 	}
-	start = s.i - 1
+	start := s.i - 1
 	for s.i < len(s.b) {
 		switch c := s.b[s.i]; {
 		case c == '"':
@@ -423,62 +369,4 @@ func (s *scanner) digits() int {
 		s.i++
 	}
 	return s.i - start
-}
-
-// members reads an object into its members, in order.
-func (s *scanner) members(limit int) ([]Member, error) {
-	var out []Member
-	err := s.object(func(key string, _ int) error {
-		if len(out) == limit {
-			return fmt.Errorf("%w: an object of more than %d fields", ErrLimit, limit)
-		}
-		raw, err := s.value()
-		out = append(out, Member{key, raw})
-		return err
-	})
-	return out, err
-}
-
-// Member is one field of an object: its name, and its value as it stands in the body.
-type Member struct {
-	Name string
-	Raw  json.RawMessage
-}
-
-// field returns the value of a name, nil when it is absent or null.
-func field(ms []Member, names ...string) json.RawMessage {
-	for _, name := range names {
-		for i := range ms {
-			if ms[i].Name == name && string(ms[i].Raw) != "null" {
-				return ms[i].Raw
-			}
-		}
-	}
-	return nil
-}
-
-// textOf reads a raw value as text; false when it is none.
-func textOf(raw json.RawMessage) (string, bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
-	}
-	out, err := (&scanner{b: raw}).text()
-	return out, err == nil
-}
-
-// labelOf reads a text, or true or false as the word.
-func labelOf(raw json.RawMessage) (string, bool) {
-	if w := string(raw); w == "true" || w == "false" {
-		return w, true
-	}
-	return textOf(raw)
-}
-
-// numberOf reads a raw value as a number; false when it is none.
-func numberOf(raw json.RawMessage) (float64, bool) {
-	if len(raw) == 0 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
-		return 0, false
-	}
-	x, err := strconv.ParseFloat(string(raw), 64)
-	return x, err == nil
 }

@@ -23,7 +23,7 @@ func (p *Proxy) decideRows(a *attempt, s snapshot.Snapshot, redacted []string) [
 	if req.Scenario != "" {
 		s.Scenario = req.Scenario
 	}
-	if !req.Now.IsZero() {
+	if y := req.Now.Year(); y >= 1678 && y <= 2261 { // what a row can hold; absent is year 1
 		s.Time = req.Now.Round(0).UTC() // the clock that the decision used, for its replay
 	}
 	s.Attrs = p.fields.join(s.Attrs.Values, req.Attrs)
