@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
@@ -250,5 +249,5 @@ func (k answerKey) String() string {
 	if k.params == "" {
 		return k.action
 	}
-	return k.action + " " + strconv.Quote(k.params)
+	return k.action + " " + k.params
 }
