@@ -15,18 +15,14 @@ type Sink interface {
 }
 
 // Full reports whether more than Options.MaxBytes wait for their upload.
-func (s *Spool) Full() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.bytes > s.opts.MaxBytes
-}
+func (s *Spool) Full() bool { return s.full.Load() }
 
 // Await returns nil once the spool is not full. Else the error is that of ctx, or
 // [ErrClosed] after Close.
 func (s *Spool) Await(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		if s.bytes <= s.opts.MaxBytes {
+		if !s.Full() {
 			s.mu.Unlock()
 			return nil
 		}

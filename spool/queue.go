@@ -61,31 +61,41 @@ func (s *Spool) salvage() {
 
 // scan brings the queue up to date with the directory.
 func (s *Spool) scan(first bool) error {
-	entries, err := os.ReadDir(s.dir)
+	files, err := s.files() // without the mutex, which a recorder's rows wait for
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := map[string]bool{}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || !isSegment(e.Name()) {
-			continue
-		}
-		seen[e.Name()] = true
-		p := s.queue[e.Name()]
+	// A segment that was let go of since then comes back, and goes when its upload finds no file.
+	for name, info := range files {
+		p := s.queue[name]
 		if p == nil || (!p.busy && (p.size != info.Size() || !p.sealed.Equal(info.ModTime()))) {
-			s.queue[e.Name()] = &segment{name: e.Name(), size: info.Size(), sealed: info.ModTime(), suspect: first || p != nil}
+			s.queue[name] = &segment{name: name, size: info.Size(), sealed: info.ModTime(), suspect: first || p != nil}
 		}
 	}
 	for name, p := range s.queue {
-		if !seen[name] && !p.busy {
+		if files[name] == nil && !p.busy {
 			delete(s.queue, name) // another process has uploaded it
 		}
 	}
 	s.recount()
 	return nil
+}
+
+// files are the sealed segments of the directory.
+func (s *Spool) files() (map[string]fs.FileInfo, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]fs.FileInfo{}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && isSegment(e.Name()) {
+			out[e.Name()] = info
+		}
+	}
+	return out, nil
 }
 
 // isSegment tells sealed segments from others by name. Labels stand beside their segment in
@@ -100,7 +110,8 @@ func (s *Spool) recount() {
 	for _, p := range s.queue {
 		s.bytes += p.size
 	}
-	if s.bytes <= s.opts.MaxBytes {
+	s.full.Store(s.bytes > s.opts.MaxBytes)
+	if !s.full.Load() {
 		s.makeRoom()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -43,7 +44,9 @@ type Spool struct {
 	// bytes of the queue; busy segments among them are being uploaded.
 	bytes int64
 	busy  int
-	// room is closed when there is room again; nil when nobody waits.
+	// full is what Full returns, which every row asks; room is closed when it ends, and nil
+	// when nobody waits.
+	full     atomic.Bool
 	room     chan struct{}
 	draining bool
 	// failing: the last attempt failed, and not for the segment's own sake.

@@ -279,9 +279,9 @@ func kills(n int) int {
 	return n
 }
 
-func TestKilledHostsDirectory(t *testing.T) { testKilledHosts(t, fileBucket(t), kills(5)) }
+func TestKilledHostsDirectory(t *testing.T) { testKilledHosts(t, fileBucket(t), kills(13)) }
 
-func TestKilledHostsS3(t *testing.T) { testKilledHosts(t, s3Bucket(t), kills(10)) }
+func TestKilledHostsS3(t *testing.T) { testKilledHosts(t, s3Bucket(t), kills(13)) }
 
 // Uploaders that share a spool are killed at random moments: at each, every segment is in
 // the spool or whole in the bucket, and at the end all are in the bucket.
