@@ -107,8 +107,11 @@ func columnBuffers(b *testing.B, rows []*snapshot.Snapshot) (buffers [][]byte) {
 	return buffers
 }
 
-// BenchmarkAppend compares the whole way of a row into a file with its floor: zstd alone
-// over the same column buffers. x_floor is the ratio of the two, taken turn about.
+// BenchmarkAppend compares writing with its floor: zstd alone over the same column
+// buffers. x_encode is what filled columns cost until they stand in the file, digests
+// included; x_floor is the whole way of a row, from a heap of rows that are in no cache;
+// warm_ns/row is what rows cost that are in the cache, as a recorder's are, to become
+// columns. All are taken turn about.
 func BenchmarkAppend(b *testing.B) {
 	rows := traffic(8192)
 	buffers := columnBuffers(b, rows)
@@ -120,34 +123,46 @@ func BenchmarkAppend(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var out []byte
-	var append, floor time.Duration
-	b.ReportAllocs()
-	round := func() {
-		for _, s := range rows {
-			if err := w.Append(s); err != nil {
+	fill := func(from []*snapshot.Snapshot) {
+		for i := range rows {
+			if err := w.Append(from[i%len(from)]); err != nil {
 				b.Fatal(err)
 			}
 		}
+	}
+	var out []byte
+	var cold, warm, encode, floor time.Duration
+	lap := func(d *time.Duration, run func()) {
+		start := cpuTime()
+		run()
+		*d += cpuTime() - start
+	}
+	flush := func() {
 		if err := w.Flush(snapshot.Ledger{}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	round() // buffers grow in the first batches only
+	fill(rows) // buffers grow in the first batches only
+	flush()
+	b.ReportAllocs()
 	for b.Loop() {
-		start := cpuTime()
-		round()
-		middle := cpuTime()
-		for _, buf := range buffers {
-			out = enc.zstd.EncodeAll(buf, out[:0])
-		}
-		append += middle - start
-		floor += cpuTime() - middle
+		lap(&cold, func() { fill(rows) })
+		lap(&encode, flush)
+		lap(&floor, func() {
+			for _, buf := range buffers {
+				out = enc.zstd.EncodeAll(buf, out[:0])
+			}
+		})
+		lap(&warm, func() { fill(rows[:16]) })
+		w.batch.clear()
 	}
 	n := float64(b.N * len(rows))
-	b.ReportMetric(float64(append)/n, "ns/row")
+	b.ReportMetric(float64(cold)/n, "cold_ns/row")
+	b.ReportMetric(float64(warm)/n, "warm_ns/row")
+	b.ReportMetric(float64(encode)/n, "encode_ns/row")
 	b.ReportMetric(float64(floor)/n, "floor_ns/row")
-	b.ReportMetric(float64(append)/float64(floor), "x_floor")
+	b.ReportMetric(float64(encode)/float64(floor), "x_encode")
+	b.ReportMetric(float64(cold+encode)/float64(floor), "x_floor")
 }
 
 // benchSegment writes a segment of a usual size and opens it, for one core.

@@ -3,8 +3,6 @@ package arrowfile
 import (
 	"bytes"
 	"encoding/binary"
-
-	"github.com/klauspost/compress/zstd"
 )
 
 // frames keeps the zstd frames of buffers that a few bytes describe: columns that are null
@@ -12,10 +10,10 @@ import (
 // most recordings are like that, batch after batch, and compressing them again would be a
 // good part of the work. The bytes in the file are the same either way.
 type frames struct {
-	zstd *zstd.Encoder
-	kept map[string][]byte
-	size int
-	key  []byte
+	compress func(out, b []byte, width int) []byte
+	kept     map[string][]byte
+	size     int
+	key      []byte
 }
 
 // maxFrames bounds the bytes of the kept frames.
@@ -53,7 +51,7 @@ func (f *frames) repeated(b []byte, period int, ok bool) []byte {
 	if !ok || period > len(b) {
 		return nil
 	}
-	return f.frame(b, 'r', b[:period])
+	return f.frame(b, 'r', b[:period], 0)
 }
 
 // rising returns the frame of offsets of a step.
@@ -61,17 +59,17 @@ func (f *frames) rising(b []byte, step uint32, ok bool) []byte {
 	if !ok {
 		return nil
 	}
-	return f.frame(b, 'o', binary.LittleEndian.AppendUint32(nil, step))
+	return f.frame(b, 'o', binary.LittleEndian.AppendUint32(nil, step), 4)
 }
 
 // frame returns the frame of a buffer that its kind, its length and what describes it
 // determine.
-func (f *frames) frame(b []byte, kind byte, what []byte) []byte {
+func (f *frames) frame(b []byte, kind byte, what []byte, width int) []byte {
 	f.key = binary.LittleEndian.AppendUint64(append(f.key[:0], kind), uint64(len(b)))
 	f.key = append(f.key, what...)
 	frame, ok := f.kept[string(f.key)]
 	if !ok {
-		frame = f.zstd.EncodeAll(b, nil)
+		frame = f.compress(nil, b, width)
 		if f.size += len(frame) + len(f.key); f.size > maxFrames {
 			clear(f.kept)
 			f.size = len(frame) + len(f.key)

@@ -62,6 +62,10 @@ type encoder struct {
 	buffers []extent
 	body    []byte
 	frames  frames
+	strider strider
+	// thorough makes both frames where there is a choice and keeps the smaller one.
+	thorough bool
+	spare    []byte
 }
 
 func newEncoder(l Level) (*encoder, error) {
@@ -71,19 +75,35 @@ func newEncoder(l Level) (*encoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w", err)
 	}
-	return &encoder{zstd: z, fb: flatbuffers.NewBuilder(4096), frames: frames{zstd: z, kept: map[string][]byte{}}}, nil
+	e := &encoder{zstd: z, fb: flatbuffers.NewBuilder(4096), thorough: level != zstd.SpeedFastest}
+	e.frames = frames{compress: e.compress, kept: map[string][]byte{}}
+	return e, nil
+}
+
+// compress appends the frame of a buffer of values of a width, 0 when they have none.
+func (e *encoder) compress(out, b []byte, width int) []byte {
+	framed, ok := e.strider.frame(out, b, width)
+	if !ok {
+		return e.zstd.EncodeAll(b, out)
+	}
+	if e.thorough {
+		if e.spare = e.zstd.EncodeAll(b, e.spare[:0]); len(e.spare) < len(framed)-len(out) {
+			return append(out, e.spare...)
+		}
+	}
+	return framed
 }
 
 // buffer appends one compressed buffer to the body. It is never stored raw: the frame's
 // checksum would be lost. kept is the frame when it is known, else nil.
-func (e *encoder) buffer(b, kept []byte) {
+func (e *encoder) buffer(b, kept []byte, width int) {
 	start := len(e.body)
 	if len(b) > 0 {
 		e.body = binary.LittleEndian.AppendUint64(e.body, uint64(len(b)))
 		if kept != nil {
 			e.body = append(e.body, kept...)
 		} else {
-			e.body = e.zstd.EncodeAll(b, e.body)
+			e.body = e.compress(e.body, b, width)
 		}
 	}
 	e.buffers = append(e.buffers, extent{int64(start), int64(len(e.body) - start)})
@@ -106,18 +126,18 @@ func (e *encoder) start() {
 func (e *encoder) column(c *column, each int) {
 	e.nodes = append(e.nodes, node{int64(c.n), int64(c.nulls)})
 	if c.nulls > 0 {
-		e.buffer(c.valid, e.frames.repeated(c.valid, 1, c.nulls == c.n))
+		e.buffer(c.valid, e.frames.repeated(c.valid, 1, c.nulls == c.n), 0)
 	} else {
-		e.buffer(nil, nil)
+		e.buffer(nil, nil, 0)
 	}
 	if c.hasOffsets() {
 		step, ok := riseOf(c.offsets)
-		e.buffer(c.offsets, e.frames.rising(c.offsets, step, ok))
+		e.buffer(c.offsets, e.frames.rising(c.offsets, step, ok), 4)
 		each *= int(step)
 	}
 	if c.typ != typeList && c.typ != typeStruct {
 		period := c.slotWidth() * each
-		e.buffer(c.data, e.frames.repeated(c.data, max(period, 1), c.nulls == c.n || repeats(c.data, period)))
+		e.buffer(c.data, e.frames.repeated(c.data, max(period, 1), c.nulls == c.n || repeats(c.data, period)), c.slotWidth())
 	}
 	for _, k := range c.children {
 		e.column(k, each)

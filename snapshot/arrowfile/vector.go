@@ -32,7 +32,7 @@ type vector struct {
 type held struct{ data, frame []byte }
 
 // maxHeld is the length above which a frame is not compared with the one before.
-const maxHeld = 256
+const maxHeld = 16 << 10
 
 func newVectors(shapes []*shape) []*vector {
 	out := make([]*vector, len(shapes))
