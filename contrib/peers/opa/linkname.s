@@ -1,0 +1,1 @@
+// Empty: a function without a body compiles only beside an assembly file.
