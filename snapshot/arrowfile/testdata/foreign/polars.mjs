@@ -35,8 +35,10 @@ function values(series) {
       return structs(series);
     case 'Bool': case 'String': case 'Categorical':
       return series.toArray();
-    default:
+    case 'Int8': case 'Int16': case 'Int32': case 'Float32': case 'Float64':
       return series.toArray().map(number);
+    default:
+      throw new Error(`unexpected ${type}`);
   }
 }
 
