@@ -270,6 +270,7 @@ func (d *drain) share(g *group, i int) {
 // redact does everything that keeps secrets out of the rows: once a request, or once a
 // row where the rows came complete.
 func (d *drain) redact(g *group) error {
+	d.secrets.Forget()
 	if g.whole {
 		for i := range g.slots {
 			if err := d.redactRow(&g.slots[i]); err != nil {

@@ -17,6 +17,7 @@ type Redactor struct {
 // attributes that are credentials go, secrets in strings, bodies and error text are
 // replaced, and Redacted says what was done. A body that must not be stored becomes nil.
 func (r *Redactor) Redact(s *snapshot.Snapshot) error {
+	r.secrets.Forget()
 	s.Error = scrub(s.Error)
 	before := len(s.Redacted)
 	notes := append([]string(nil), s.Redacted...)

@@ -34,6 +34,7 @@ type Scanner struct {
 	Max     int
 	found   []Finding
 	omitted int
+	known   []string
 	matches []Match
 	scratch []byte
 	places  []int
@@ -120,6 +121,9 @@ func (s *Scanner) plain(body []byte, text string) (clean []byte, found []Finding
 		return body, nil, 0, nil
 	}
 	for _, m := range s.matches {
+		if m.Kind == Credential {
+			s.remember(text[m.Start:m.End])
+		}
 		s.noteText(m.Kind)
 	}
 	return splice(nil, text, s.matches, 0), s.found, 0, nil
@@ -145,6 +149,8 @@ func (s *Scanner) formPair(pair string, at int) {
 		from := len(name) + 1
 		s.scratch, _ = unescape(s.scratch[:0], nil, name[strings.LastIndexByte(name, '?')+1:], &formEscapes)
 		if g := gradeOf(unsafe.String(unsafe.SliceData(s.scratch), len(s.scratch))); g > ordinary && !constant(value) && g.takes(value) {
+			s.scratch, _ = unescape(s.scratch[:0], nil, value, &formEscapes)
+			s.remember(string(s.scratch))
 			s.matches = append(s.matches, Match{at + from, at + len(pair), kindOf(g, value)})
 			return
 		}
@@ -169,12 +175,13 @@ func (s *Scanner) noteText(k Kind) {
 // find looks for secrets in a text behind its escapes; the places are those in the text
 // as it stands. Without escapes e is nil.
 func (s *Scanner) find(dst []Match, text string, e *escapes) []Match {
+	before := len(dst)
 	if e == nil {
-		return FindString(dst, text)
+		return s.addEchoes(FindString(dst, text), before, text)
 	}
 	s.scratch, _ = unescape(s.scratch[:0], nil, text, e)
-	before := len(dst)
-	if dst = Find(dst, s.scratch); len(dst) == before {
+	clear := unsafe.String(unsafe.SliceData(s.scratch), len(s.scratch))
+	if dst = s.addEchoes(FindString(dst, clear), before, clear); len(dst) == before {
 		return dst
 	}
 	if s.places == nil {

@@ -178,3 +178,37 @@ func FuzzBody(f *testing.F) {
 		}
 	})
 }
+
+// What a request names as a password is found where its answer repeats it.
+func TestEchoes(t *testing.T) {
+	var s Scanner
+	scan := func(in string) string {
+		got, _, _, err := s.Body([]byte(in), Whole)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(got)
+	}
+	const secretValue = "correct horse"
+	answer := `{"detail":[{"loc":["body","password"],"msg":"too short: \u0063orrect horse!","input":"` + secretValue + `"}],"` + secretValue + `":1,"mail":"` + secretValue + `@b.co"}`
+	want := `{"detail":[{"loc":["body","password"],"msg":"too short: [redacted:credential]!","input":"[redacted:credential]"}],"[redacted:credential]":1,"mail":"[redacted:credential]"}`
+	for _, in := range []string{`{"password":"` + secretValue + `"}`, `{"password":"c\u006frrect horse"}`, `password=correct+horse&x=1`, `password: "` + secretValue + `"`} {
+		s.Forget()
+		if !strings.Contains(scan(answer), `"input":"`+secretValue) {
+			t.Errorf("found before it was named")
+		}
+		if scan(in); scan(answer) != want {
+			t.Errorf("after %s: %s", in, scan(answer))
+		}
+	}
+	s.Forget()
+	if scan(`{"password":"short"}`); scan("a short text") != "a short text" {
+		t.Error("a short value is looked for")
+	}
+	for i := range 2 * maxEchoes {
+		scan(fmt.Sprintf(`{"password":"long%d-long"}`, i))
+	}
+	if len(s.known) != maxEchoes {
+		t.Errorf("%d values are remembered", len(s.known))
+	}
+}

@@ -276,10 +276,10 @@ func (w *walker) name(from, to int, escaped bool) grade {
 // nameMatches looks for secrets in a name, unless it is too short for one: a mail address
 // has its sign, a pair too, and everything else is longer.
 func (w *walker) nameMatches(name string) []Match {
-	if len(name) < 13 && strings.IndexByte(name, '@') < 0 && strings.IndexByte(name, '=') < 0 {
+	if len(w.known) == 0 && len(name) < 13 && strings.IndexByte(name, '@') < 0 && strings.IndexByte(name, '=') < 0 {
 		return nil
 	}
-	return FindString(w.matches[:0], name)
+	return w.find(w.matches[:0], name, nil)
 }
 
 // textValue looks at the value of a string.
@@ -295,6 +295,7 @@ func (w *walker) textValue(from, to int, escaped bool, g grade) {
 			clear = string(w.scratch)
 		}
 		if g.takes(clear) && !constant(clear) {
+			w.remember(clear)
 			w.replace(from, to, kindOf(g, clear), false)
 			return
 		}
