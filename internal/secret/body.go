@@ -88,6 +88,7 @@ func (s *Scanner) Body(body []byte, shape Shape) (clean []byte, found []Finding,
 		s.found, s.omitted = s.found[:0], 0
 	}
 	if shape == DeclaredJSON && strings.TrimSpace(text) != "" || looksJSON(text) {
+		s.rememberAll(text)
 		return nil, nil, 0, ErrUnparsable
 	}
 	return s.plain(body, text)

@@ -29,6 +29,8 @@ func TestBody(t *testing.T) {
 			`/credentials/user:credential /credentials/deep/0:credential /passwords/0:credential /passwords/1:credential`,
 		`{"Authorization":"Bearer x","Cookie":"a=b","key":"name","code":"invalid_request","session":{"n":"1"}}`: `{"Authorization":"[redacted:authorization]","Cookie":"[redacted:cookie]","key":"name","code":"invalid_request","session":{"n":"1"}} /Authorization:authorization /Cookie:cookie`,
 		`{"sid":"38afes7a8bcd","key":"AbCdEf0123456789xY"}`:                                                     `{"sid":"[redacted:credential]","key":"[redacted:credential]"} /sid:credential /key:credential`,
+		// A validator says where the input was wrong.
+		`[{"loc":["body","password"],"input":"x"},{"loc":["body","mail"],"input":"y"},{"input":"z","loc":["body","password",0]}]`: `[{"loc":["body","password"],"input":"[redacted:credential]"},{"loc":["body","mail"],"input":"y"},{"input":"z","loc":["body","password",0]}] /0/input:credential`,
 		// Numbers, names, depth, several values.
 		`{"pan":4111111111111111,"id":4111111111111112,"f":4111111111111111.5,"m":-4111111111111111}`: `{"pan":"[redacted:card]","id":4111111111111112,"f":4111111111111111.5,"m":-4111111111111111} /pan:card`,
 		`{"ada@example.com":1,"bob@example.com":{"password":"x"}}`:                                    `{"[redacted:email]":1,"[redacted:email#2]":{"password":"[redacted:credential]"}} /[redacted:email]:email /[redacted:email#2]:email /[redacted:email#2]/password:credential`,
@@ -190,8 +192,8 @@ func TestEchoes(t *testing.T) {
 		return string(got)
 	}
 	const secretValue = "correct horse"
-	answer := `{"detail":[{"loc":["body","password"],"msg":"too short: \u0063orrect horse!","input":"` + secretValue + `"}],"` + secretValue + `":1,"mail":"` + secretValue + `@b.co"}`
-	want := `{"detail":[{"loc":["body","password"],"msg":"too short: [redacted:credential]!","input":"[redacted:credential]"}],"[redacted:credential]":1,"mail":"[redacted:credential]"}`
+	answer := `{"detail":[{"loc":["body"],"msg":"too short: \u0063orrect horse!","input":"` + secretValue + `"}],"` + secretValue + `":1,"mail":"` + secretValue + `@b.co"}`
+	want := `{"detail":[{"loc":["body"],"msg":"too short: [redacted:credential]!","input":"[redacted:credential]"}],"[redacted:credential]":1,"mail":"[redacted:credential]"}`
 	for _, in := range []string{`{"password":"` + secretValue + `"}`, `{"password":"c\u006frrect horse"}`, `password=correct+horse&x=1`, `password: "` + secretValue + `"`} {
 		s.Forget()
 		if !strings.Contains(scan(answer), `"input":"`+secretValue) {

@@ -22,6 +22,16 @@ func (s *Scanner) remember(value string) {
 	}
 }
 
+// rememberAll remembers what is named in a body that is dropped: its answer may repeat it.
+func (s *Scanner) rememberAll(text string) {
+	s.matches = FindString(s.matches[:0], text)
+	for _, m := range s.matches {
+		if m.Kind == Credential {
+			s.remember(text[m.Start:m.End])
+		}
+	}
+}
+
 // Forget ends what belongs together: until then a value that was found beside the name of a
 // credential is found wherever it comes again, in that text or a later one.
 func (s *Scanner) Forget() {

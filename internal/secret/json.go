@@ -17,6 +17,8 @@ var errSyntax = errors.New("not JSON")
 type step struct {
 	name  string
 	index int
+	// of is the grade of the name that the object's "loc" ends in.
+	of grade
 }
 
 // walker goes through a JSON text once: it checks the syntax, which is RFC 8259's, and
@@ -258,7 +260,11 @@ func (w *walker) name(from, to int, escaped bool) grade {
 		w.scratch, _ = unescape(w.scratch[:0], nil, raw, &jsonEscapes)
 		clear = string(w.scratch)
 	}
-	w.path[len(w.path)-1].name = clear
+	here := &w.path[len(w.path)-1]
+	here.name = clear
+	if clear == "input" && here.of > ordinary {
+		return here.of // {"loc":["body","password"],"input":"x"}: a validator's complaint
+	}
 	if found := w.nameMatches(clear); len(found) > 0 {
 		w.matches = found[:0]
 		mark := Mark(found[0].Kind)
@@ -288,6 +294,9 @@ func (w *walker) textValue(from, to int, escaped bool, g grade) {
 		return
 	}
 	raw := w.s[from:to]
+	if n := len(w.path); n > 1 && w.path[n-1].index >= 0 && w.path[n-2].name == "loc" {
+		w.path[n-2].of = gradeOf(raw)
+	}
 	if g > ordinary {
 		clear := raw
 		if escaped {
