@@ -118,9 +118,11 @@ func newRetainer(dir string, o *RetainOptions) (*retainer, error) {
 	r := &retainer{rewriter: *w, opts: o, sort: newSorter(o, w.d.digest)}
 	r.rows = r.kept
 	if o.Policy.Rare > 0 {
-		err = r.sort.weigh(r.d.Snapshots(Filter{}))
+		if err := r.sort.weigh(r.d.Snapshots(Filter{})); err != nil {
+			return nil, err
+		}
 	}
-	return r, err
+	return r, r.sort.gather(r.d)
 }
 
 // kept yields the rows that stay, with their new keep_prob, and counts all.

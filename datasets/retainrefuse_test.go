@@ -132,3 +132,43 @@ func TestRetainAcrossSegments(t *testing.T) {
 		t.Errorf("%q in %d segments, want %q", got, len(d.segments), want)
 	}
 }
+
+// Rows of a request that do not stand together are one request all the same: what one of
+// them says holds for all, under one keep_prob.
+func TestRetainOfInterleavedRequests(t *testing.T) {
+	dir := old(t, 40, func(i int, s *snapshot.Snapshot) {
+		s.RequestID = row(2*(i%4), s.Attrs.Schema).RequestID // four requests take turns
+		if i == 21 {
+			s.RuleID = "keep"
+		}
+		if i == 38 {
+			s.Time = retainNow()
+		}
+	})
+	o, out := policy(), filepath.Join(t.TempDir(), "out")
+	o.Policy.Keep, o.Policy.Rules = minKeepProb, []string{"keep"}
+	done := retain(t, dir, out, o)
+	n := map[decision.ID]int{}
+	for s, err := range opened(t, out).Snapshots(Filter{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n[s.RequestID]++
+		if s.KeepProb != 1 {
+			t.Errorf("%s has keep_prob %v", s.SourceID, s.KeepProb)
+		}
+	}
+	// 1 has the row that the rule decided, 2 the young one.
+	if len(n) != 2 || n[row(2, nil).RequestID] != 10 || n[row(4, nil).RequestID] != 10 {
+		t.Errorf("rows by request: %v", n)
+	}
+	if again, err := opened(t, dir).splitRequests(); err != nil || len(again) != 4 {
+		t.Errorf("%v: %d split requests", err, len(again))
+	}
+	if again, err := opened(t, two(t)).splitRequests(); err != nil || len(again) != 0 {
+		t.Errorf("%v: %d split requests where there are none", err, len(again))
+	}
+	if len(done.Strata) == 0 {
+		t.Error("nothing counted")
+	}
+}

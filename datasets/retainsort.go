@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
+	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
 // Stratum is the sort of a request in a retention.
@@ -27,8 +29,7 @@ const (
 )
 
 // requests yields the rows of one request after the other, as copies. Rows of a request
-// stand together; where they do not, each run of them is taken by itself, and the draw,
-// which depends on the request's id, is the same for all.
+// stand together; where they do not, each run of them is yielded by itself.
 func (d *Dataset) requests() iter.Seq2[[]pair, error] {
 	return func(yield func([]pair, error) bool) {
 		var request []pair
@@ -73,6 +74,14 @@ type sorter struct {
 	salt string
 	// weights is by scenario, then action; scenario weights are under "", which is no action.
 	weights map[string]map[string]float64
+	// split holds the requests whose rows do not stand together, by what all of them say.
+	split map[decision.ID]*verdict
+}
+
+// verdict is what the rows of a request say: young, or by which criteria an anomaly.
+type verdict struct {
+	young    bool
+	criteria map[string]bool
 }
 
 func newSorter(o *RetainOptions, digest string) sorter {
@@ -105,17 +114,93 @@ func (s *sorter) weigh(rows iter.Seq2[*snapshot.Snapshot, error]) error {
 // stratum sorts a request, and lists what made it an anomaly, each criterion once. A
 // request is as young as its youngest row.
 func (s *sorter) stratum(request []pair) (Stratum, map[string]bool) {
-	criteria := map[string]bool{}
-	for _, p := range request {
-		if p.row.Time.After(s.cutoff) {
-			return StratumYoung, nil
+	v := s.split[request[0].row.RequestID]
+	if v == nil {
+		v = &verdict{criteria: map[string]bool{}}
+		for _, p := range request {
+			s.judge(p.row, v)
 		}
-		s.anomaly(p.row, criteria)
 	}
-	if len(criteria) > 0 {
-		return StratumAnomaly, criteria
+	switch {
+	case v.young:
+		return StratumYoung, nil
+	case len(v.criteria) > 0:
+		return StratumAnomaly, v.criteria
 	}
 	return StratumOrdinary, nil
+}
+
+// judge adds what a row says of its request.
+func (s *sorter) judge(row *snapshot.Snapshot, v *verdict) {
+	if row.Time.After(s.cutoff) {
+		v.young = true
+		return
+	}
+	s.anomaly(row, v.criteria)
+}
+
+// gather finds the requests whose rows do not stand together, as in imports of several
+// streams, and what all of their rows say: a request stays or goes as a whole, under one
+// keep_prob. The draw depends on the id, and is the same for all runs anyway.
+func (s *sorter) gather(d *Dataset) error {
+	again, err := d.splitRequests()
+	if err != nil || len(again) == 0 {
+		return err
+	}
+	s.split = map[decision.ID]*verdict{}
+	for row, err := range d.Snapshots(Filter{}) {
+		if err != nil {
+			return err
+		}
+		if !again[hashID(row.RequestID)] {
+			continue
+		}
+		v := s.split[row.RequestID]
+		if v == nil {
+			v = &verdict{criteria: map[string]bool{}}
+			s.split[row.RequestID] = v
+		}
+		s.judge(row, v)
+	}
+	return nil
+}
+
+// splitRequests returns the hashes of requests whose rows stand in several places. A hash
+// of 8 bytes for each run of rows is all that is held; where two requests share one, both
+// are looked at closely for nothing.
+func (d *Dataset) splitRequests() (map[uint64]bool, error) {
+	var runs []uint64
+	var last decision.ID
+	for i := range d.segments {
+		err := visit(d.segments[i].path, arrowfile.KindSnapshot, func(f *arrowfile.File) error {
+			for row, err := range f.Snapshots("request_id") {
+				if err != nil {
+					return err
+				}
+				if row.RequestID != last {
+					last = row.RequestID
+					runs = append(runs, hashID(last))
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(runs)
+	again := map[uint64]bool{}
+	for i := 1; i < len(runs); i++ {
+		if runs[i] == runs[i-1] {
+			again[runs[i]] = true
+		}
+	}
+	return again, nil
+}
+
+// hashID folds an id: UUIDv7 has the time in its first half and random bits in both.
+func hashID(id decision.ID) uint64 {
+	return binary.LittleEndian.Uint64(id[:8]) ^ bits.RotateLeft64(binary.LittleEndian.Uint64(id[8:]), 31)
 }
 
 // anomaly adds the criteria that a row meets: all of them, not the first.
