@@ -24,6 +24,8 @@ type Engine struct {
 	info    decision.Info
 	binder  *decision.Binder
 	program atomic.Pointer[program]
+	// follower is set by Follow.
+	follower atomic.Pointer[follower]
 }
 
 // program is the rules in force, which [Engine.Disable] replaces as a whole.
@@ -84,8 +86,11 @@ func (e *Engine) Info() decision.Info {
 	return info
 }
 
-// Close does nothing.
-func (e *Engine) Close(context.Context) error { return nil }
+// Close ends what [Engine.Follow] began; the engine stays usable.
+func (e *Engine) Close(context.Context) error {
+	e.follower.Load().close()
+	return nil
+}
 
 // Decide answers each question of the request with the action of the first rule that
 // matches. An action that a question does not allow is left to

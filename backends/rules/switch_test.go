@@ -3,7 +3,10 @@ package rules
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -167,5 +170,60 @@ tests:
 	}
 	if _, err := Test("t.yaml", []byte("rules: 1")); err == nil {
 		t.Error("no error for a broken file")
+	}
+}
+
+func TestFollow(t *testing.T) {
+	e, req := compile(t, edge), requests(t)[0]
+	path := filepath.Join(t.TempDir(), "off")
+	errs := make(chan error, 10)
+	if err := e.Follow(path, time.Millisecond, func(err error) { errs <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Follow(path, time.Millisecond, nil); err == nil {
+		t.Error("followed twice")
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await := func(action string) {
+		t.Helper()
+		for range 5000 {
+			if d, _ := decideOne(t, e, req); d.Action == action {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		t.Fatalf("never %s", action)
+	}
+	await("block")
+	write("block-scrapers\nnobody\n")
+	await("origin")
+	if err := <-errs; !errors.Is(err, ErrNoRule) || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("%v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	await("block")
+	if err := e.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	write("*\n")
+	time.Sleep(5 * time.Millisecond)
+	if d, _ := decideOne(t, e, req); d.Action != "block" {
+		t.Errorf("%s after Close", d.Action)
+	}
+	if err := compile(t, edge).Follow(t.TempDir(), time.Hour, nil); err == nil {
+		t.Error("a directory is no file")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/clefbench/clefbench/backends"
 	"github.com/clefbench/clefbench/backends/flash"
@@ -24,9 +25,7 @@ import (
 // kinds is the list of engines that this program holds.
 func kinds() map[string]backends.Kind {
 	return map[string]backends.Kind{
-		"rules": {File: "rules.yaml", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
-			return rules.Compile(s.Path, s.Data, s.Schema)
-		}},
+		"rules": {File: "rules.yaml", Options: []string{"disable"}, Open: openRules},
 		"strategy": {File: "strategy.yaml", Open: openStrategy},
 		"flash": {File: "flash.cfb", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
 			return flash.Open(s.Path, s.Data)
@@ -40,6 +39,21 @@ func kinds() map[string]backends.Kind {
 
 func kindNames() string {
 	return strings.Join(append(slices.Sorted(maps.Keys(kinds())), replay.RecordedKind), ", ")
+}
+
+// openRules also follows the kill switch file of ?disable=FILE.
+func openRules(_ context.Context, s backends.Source) (decision.Backend, error) {
+	e, err := rules.Compile(s.Path, s.Data, s.Schema)
+	if err != nil {
+		return nil, err
+	}
+	if path := s.Options.Get("disable"); path != "" {
+		report := func(err error) { fmt.Fprintf(os.Stderr, "clefbench: backend %s: %v\n", s.Name, err) }
+		if err := e.Follow(path, time.Second, report); err != nil {
+			return nil, errors.Join(err, e.Close(context.Background()))
+		}
+	}
+	return e, nil
 }
 
 // openStrategy also opens the model that the strategy falls back to, which stands
