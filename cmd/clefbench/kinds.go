@@ -25,7 +25,7 @@ import (
 // kinds is the list of engines that this program holds.
 func kinds() map[string]backends.Kind {
 	return map[string]backends.Kind{
-		"rules": {File: "rules.yaml", Options: []string{"disable"}, Open: openRules},
+		"rules":    {File: "rules.yaml", Options: []string{"disable"}, Open: openRules},
 		"strategy": {File: "strategy.yaml", Open: openStrategy},
 		"flash": {File: "flash.cfb", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
 			return flash.Open(s.Path, s.Data)
