@@ -304,7 +304,7 @@ func testKilledUploaders(t *testing.T, b *testBucket, segments int) {
 					return
 				}
 				// Longer with time, so that a slow machine gets there, too.
-				time.Sleep(time.Duration(20+round)*time.Millisecond + rand.N(40*time.Millisecond))
+				time.Sleep(time.Duration(20+3*round)*time.Millisecond + rand.N(40*time.Millisecond))
 				cmd.Process.Kill()
 				cmd.Wait()
 			})
