@@ -69,6 +69,8 @@ type SegmentInfo struct {
 	Digest   string `json:"digest,omitempty"`
 	// CaptureList is the digest of the list that it was recorded under, where it was told.
 	CaptureList string `json:"capture_list,omitempty"`
+	// Sampling says how its rows were chosen when they were recorded, where that was told.
+	Sampling string `json:"sampling,omitempty"`
 }
 
 // AttributeInfo describes an attribute and counts the rows that have a value.
@@ -104,7 +106,7 @@ func (d *Dataset) Info() (*Info, error) {
 		s := &d.segments[k]
 		i.Ledger.Add(s.meta.Ledger)
 		lists[[2]string{s.meta.CaptureDigest, s.meta.CaptureList}] = true
-		i.Segments = append(i.Segments, SegmentInfo{s.path, s.meta.Rows, s.labelled, s.meta.Sealed, s.meta.Digest, s.meta.CaptureList})
+		i.Segments = append(i.Segments, SegmentInfo{s.path, s.meta.Rows, s.labelled, s.meta.Sealed, s.meta.Digest, s.meta.CaptureList, s.meta.Sampling})
 		at := positions(s.schema, d.schema)
 		for p, err := range s.pairs() {
 			if err != nil {

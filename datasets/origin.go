@@ -71,5 +71,20 @@ func originOptions(segments []segment, o arrowfile.Options) arrowfile.Options {
 	if lists := origins(segments, func(m *arrowfile.Meta) string { return m.CaptureList }); len(lists) == 1 {
 		o.CaptureDigest = lists[0]
 	}
+	o.Sampling = samplingOf(segments)
 	return o
+}
+
+// samplingOf returns the sampling that all segments were recorded under, "" where they
+// differ.
+func samplingOf(segments []segment) string {
+	for i := range segments {
+		if segments[i].meta.Sampling != segments[0].meta.Sampling {
+			return ""
+		}
+	}
+	if len(segments) == 0 {
+		return ""
+	}
+	return segments[0].meta.Sampling
 }

@@ -120,6 +120,23 @@ func (s Sampling) String() string {
 	return strings.Join(out, ",")
 }
 
+// Describe says how requests are kept at a head rate, as segments record it: "rate=0.1
+// by=entity keep=error,timeout"; "" when all are kept.
+func (s Sampling) Describe(rate float64) string {
+	if rate == 0 || rate == 1 {
+		return ""
+	}
+	by, keep := "request", s.String()
+	if s.ByEntity {
+		by = "entity"
+	}
+	out := "rate=" + strconv.FormatFloat(rate, 'g', -1, 64) + " by=" + by
+	if keep != "" {
+		out += " keep=" + keep
+	}
+	return out
+}
+
 func (s *Sampling) validate(key []byte) error {
 	for name, x := range map[string]float64{"confidence": s.ConfidenceBelow, "rare share": s.RareBelow} {
 		if !(x >= 0 && x <= 1) {

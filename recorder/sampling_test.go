@@ -376,6 +376,19 @@ func TestParseKeep(t *testing.T) {
 	}
 }
 
+func TestDescribe(t *testing.T) {
+	s := Sampling{ByEntity: true, Statuses: []decision.Status{decision.Error}, RareBelow: 0.01}
+	if got := s.Describe(0.1); got != "rate=0.1 by=entity keep=error,rare<0.01" {
+		t.Errorf("got %q", got)
+	}
+	if got := (Sampling{}).Describe(0.25); got != "rate=0.25 by=request" {
+		t.Errorf("got %q", got)
+	}
+	if s.Describe(1) != "" || s.Describe(0) != "" {
+		t.Error("nothing is left out, but something is said")
+	}
+}
+
 func FuzzParseKeep(f *testing.F) {
 	for _, s := range []string{"errors,confidence<0.6,action=block,rule=R17", "rare<1,denied", " , ", "scenario=\x00=<"} {
 		f.Add(s)

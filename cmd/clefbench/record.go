@@ -152,6 +152,11 @@ func (f *recordFlags) segments() (o arrowfile.Options, err error) {
 	if o.Sync, err = arrowfile.ParseSync(f.fsync); err != nil {
 		return o, usage(err, "")
 	}
+	rules, err := f.sample.rules()
+	if err != nil {
+		return o, usage(err, "")
+	}
+	o.Sampling = rules.Describe(f.sample.rate)
 	if f.batch < 1 || f.batch > maxBatch || f.every <= 0 {
 		return o, fail(exitUsage, "", "--batch must be 1 to %d, and --flush-interval positive", maxBatch)
 	}

@@ -114,10 +114,9 @@ func (a *app) proxyOptions(f *recordFlags) (o proxy.Options, ro recorder.Options
 		return o, ro, usage(err, "as in --upstream https://api.example.org --dialect auto")
 	}
 	ro.EntityKey = reader.key
-	if ro.Sampling, err = recorder.ParseKeep(f.sample.keep); err != nil {
+	if ro.Sampling, err = f.sample.rules(); err != nil {
 		return o, ro, usage(err, "")
 	}
-	ro.Sampling.ByEntity = f.sample.by == "entity"
 	if !a.quiet {
 		ro.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}

@@ -22,22 +22,29 @@ func (f *sampleFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.keep, "sample-keep", "", "what is always kept: errors, error, timeout, denied, abstain, confidence<X, rare<SHARE, action=A, rule=ID, scenario=S, with commas between")
 }
 
-// open returns nil when everything is kept.
-func (f *sampleFlags) open(key []byte) (*requestSampler, error) {
+// rules are the conditions that the flags name.
+func (f *sampleFlags) rules() (recorder.Sampling, error) {
 	s, err := recorder.ParseKeep(f.keep)
 	switch {
 	case err != nil:
-		return nil, err
+		return s, err
 	case f.by != "request" && f.by != "entity":
-		return nil, fmt.Errorf("--sample-by %q is not request or entity", f.by)
+		return s, fmt.Errorf("--sample-by %q is not request or entity", f.by)
 	case !(f.rate > 0 && f.rate <= 1):
-		return nil, fmt.Errorf("--sample %v is not above 0 and up to 1", f.rate)
+		return s, fmt.Errorf("--sample %v is not above 0 and up to 1", f.rate)
 	case f.rate == 1 && f.keep != "":
-		return nil, fmt.Errorf("--sample-keep says what --sample must not leave out, and without --sample nothing is")
-	case f.rate == 1:
-		return nil, nil
+		return s, fmt.Errorf("--sample-keep says what --sample must not leave out, and without --sample nothing is")
 	}
 	s.ByEntity = f.by == "entity"
+	return s, nil
+}
+
+// open returns nil when everything is kept.
+func (f *sampleFlags) open(key []byte) (*requestSampler, error) {
+	s, err := f.rules()
+	if err != nil || f.rate == 1 {
+		return nil, err
+	}
 	// Chance is not asked: a request's draw follows from its id, so that reading a file
 	// twice keeps the same rows.
 	sampler, err := recorder.NewSampler(f.rate, s, key, func() float64 { return 0 })

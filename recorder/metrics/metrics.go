@@ -137,7 +137,8 @@ const otherReason = "other"
 // dropReasons is the closed set of reasons under which the ledger counts drops.
 func dropReasons() []string {
 	return []string{recorder.DropQueueFull, recorder.DropClosed, recorder.DropCloseDeadline, recorder.DropSinkError,
-		recorder.DropRedaction, recorder.DropInvalid, recorder.DropPanic, recorder.DropSwitchedOff, "spool-full", otherReason}
+		recorder.DropRedaction, recorder.DropInvalid, recorder.DropPanic, recorder.DropSwitchedOff, "spool-full",
+		"capture-budget", "body-too-long", "proxy-queue-full", "content-encoding", "proxy-closed", "proxy-panic", otherReason}
 }
 
 // dropped spreads a ledger's drops over the closed set.

@@ -39,6 +39,8 @@ const (
 	// keyList is the digest of the capture list as it was configured, which says more than
 	// names and types.
 	keyList = "clefbench.capture_list"
+	// keySampling says how the rows were chosen.
+	keySampling = "clefbench.sampling"
 	// keyPrevious holds a Link.
 	keyPrevious = "clefbench.previous"
 	// What a recorder says of itself; left out where it is empty.
@@ -63,6 +65,8 @@ type Meta struct {
 	// CaptureDigest is the SHA-256 of the names and types of the captured attributes;
 	// CaptureList is Options.CaptureDigest, or "".
 	CaptureDigest, CaptureList string
+	// Sampling is Options.Sampling, or "".
+	Sampling string
 	// Previous ties the file to the segment before it; nil in files that are no segments,
 	// and in those of versions before there were chains.
 	Previous *Link
@@ -165,7 +169,7 @@ func headMeta(o *Options, h *segmentHead) (keys, values []string, err error) {
 		{keyCapture, captureDigest(h.attrs)}, {keyHost, o.Host}, {keyBoot, o.Boot},
 		{keySequence, strconv.Itoa(h.seq)}, {keyFeatures, string(features)},
 	}
-	for _, p := range []keyValue{{keyList, o.CaptureDigest}, {keyEntityKey, o.EntityKeyID}, {keyRedaction, o.Redaction}} {
+	for _, p := range []keyValue{{keyList, o.CaptureDigest}, {keyEntityKey, o.EntityKeyID}, {keyRedaction, o.Redaction}, {keySampling, o.Sampling}} {
 		if p.value != "" {
 			pairs = append(pairs, p)
 		}
@@ -187,7 +191,7 @@ func headMeta(o *Options, h *segmentHead) (keys, values []string, err error) {
 // mean is not known.
 func metaOf(kv map[string]string) (Meta, error) {
 	m := Meta{Kind: Kind(kv[keyKind]), CaptureDigest: kv[keyCapture], CaptureList: kv[keyList], Host: kv[keyHost], Boot: kv[keyBoot],
-		EntityKeyID: kv[keyEntityKey], Redaction: kv[keyRedaction]}
+		EntityKeyID: kv[keyEntityKey], Sampling: kv[keySampling], Redaction: kv[keyRedaction]}
 	var err error
 	if m.SchemaVersion, err = strconv.Atoi(kv[keyVersion]); err != nil || m.SchemaVersion < 1 {
 		return m, fmt.Errorf("%w: no schema version: not a file of clefbench", ErrSchema)

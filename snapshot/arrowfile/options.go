@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -107,6 +108,10 @@ type Options struct {
 	// CaptureDigest is the digest (64 hex digits) of the capture list as it was configured,
 	// redactions included, for the segments' metadata; "" where there is none.
 	CaptureDigest string
+	// Sampling says by which rules the rows are chosen and their keep probabilities came
+	// about, for the segments' metadata: at most 4096 bytes; "" where all are kept. A
+	// recorder's is recorder.Sampling.Describe.
+	Sampling string
 	// Replaces is the digest of the data set that is rewritten: the first segment then
 	// refers to it, and to no segment that is in the directory already.
 	Replaces string
@@ -161,6 +166,9 @@ func (l Level) zstd() (level zstd.EncoderLevel, window int) {
 // maxBatchRows keeps batches of a size that every reader takes.
 const maxBatchRows = 1 << 16
 
+// maxSamplingText bounds Options.Sampling.
+const maxSamplingText = 4096
+
 func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.BatchRows, 8192)
 	setDefault(&o.BatchBytes, 32<<20)
@@ -194,6 +202,9 @@ func (o Options) withDefaults() (Options, error) {
 		if _, err := hex.DecodeString(d); err != nil || (d != "" && len(d) != digestText) {
 			return o, fmt.Errorf("%q is not a digest of %d hex digits", d, digestText)
 		}
+	}
+	if len(o.Sampling) > maxSamplingText || !utf8.ValidString(o.Sampling) {
+		return o, fmt.Errorf("sampling rules of %d bytes (want at most %d, as UTF-8)", len(o.Sampling), maxSamplingText)
 	}
 	if n := len(o.CheckpointKey); n != 0 && n != ed25519.PrivateKeySize {
 		return o, fmt.Errorf("checkpoint key of %d bytes (want %d)", n, ed25519.PrivateKeySize)

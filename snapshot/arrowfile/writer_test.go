@@ -129,6 +129,21 @@ func TestACaptureListStartsASegment(t *testing.T) {
 	}
 }
 
+func TestSamplingIsRecorded(t *testing.T) {
+	for _, want := range []string{"", "rate=0.1 by=entity keep=action=\u00e4"} {
+		w := startWriting(t, Options{Sampling: want})
+		w.append(plainRow("s", "a"))
+		if got := w.done()[0].Sampling; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, bad := range []string{strings.Repeat("x", maxSamplingText+1), "\xff"} {
+		if _, err := Create(t.TempDir(), Options{Sampling: bad}); err == nil {
+			t.Errorf("%d bytes of sampling rules are accepted", len(bad))
+		}
+	}
+}
+
 func TestRotationBySizeAndAge(t *testing.T) {
 	w := startWriting(t, Options{SegmentBytes: 1})
 	for range 3 {
