@@ -75,8 +75,10 @@ func (a *app) recordProxy(ctx context.Context, f *recordFlags) error {
 	if err != nil {
 		return err
 	}
+	// The recorder tells a writer that it has directly; an uploading spool stands between.
 	digest := ro.Capture.Digest()
 	segments.CaptureDigest = hex.EncodeToString(digest[:])
+	segments.EntityKeyID, segments.Redaction = recorder.KeyID(ro.EntityKey), redactionOf(f.proxy.raw)
 	l, err := f.proxy.open()
 	if err != nil {
 		return err

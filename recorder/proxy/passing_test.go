@@ -5,10 +5,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -293,5 +297,38 @@ func TestRefusedOptions(t *testing.T) {
 		if !errors.Is(err, ErrOptions) || strings.Contains(err.Error(), "hunter22") {
 			t.Errorf("%+v: %v %v", o, p, err)
 		}
+	}
+}
+
+// An upstream's certificate is verified; one of an authority of its own can be named.
+func TestCertificatesAreVerified(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, answer1) }))
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	s := start(t, srv.URL)
+	if code, body := post(t, s.url+"/v1/systemone", ask1); code != 502 {
+		t.Errorf("unverified: %d %s", code, body)
+	}
+	if r := only(t, s.rows()); r.Status != decision.Error || r.ErrorCode != CodeTransport || !strings.Contains(r.Error, "certificate") {
+		t.Errorf("unverified: %+v", r)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(srv.Certificate())
+	s = start(t, srv.URL, func(o *Options, _ *recorder.Options) { o.TLS = &tls.Config{RootCAs: roots} })
+	if code, body := post(t, s.url+"/v1/systemone", ask1); code != 200 || body != answer1 {
+		t.Errorf("%d %s", code, body)
+	}
+	if r := only(t, s.rows()); r.Status != decision.OK || !strings.Contains(r.ND, `"tls_ns":`) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestLargeHeadersAreRefused(t *testing.T) {
+	s := start(t, serve(t, func(w http.ResponseWriter, r *http.Request) { t.Error("it was forwarded") }),
+		func(o *Options, _ *recorder.Options) { o.HeaderBytes = 8 << 10 })
+	code, _ := post(t, s.url+"/v1/systemone", ask1, "X-Large", strings.Repeat("x", 20<<10))
+	if rows := s.rows(); code != 431 || len(rows) != 0 {
+		t.Errorf("%d, %d rows", code, len(rows))
 	}
 }
