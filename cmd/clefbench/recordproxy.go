@@ -78,7 +78,10 @@ func (a *app) recordProxy(ctx context.Context, f *recordFlags) error {
 	// The recorder tells a writer that it has directly; an uploading spool stands between.
 	digest := ro.Capture.Digest()
 	segments.CaptureDigest = hex.EncodeToString(digest[:])
-	segments.EntityKeyID, segments.Redaction = recorder.KeyID(ro.EntityKey), redactionOf(f.proxy.raw)
+	segments.EntityKeyID, segments.Redaction = recorder.KeyID(ro.EntityKey), recorder.RedactionSecrets
+	if ro.Capture.RawBodies {
+		segments.Redaction = recorder.RedactionRawBodies
+	}
 	l, err := f.proxy.open()
 	if err != nil {
 		return err

@@ -42,12 +42,11 @@ func addedHandler(w http.ResponseWriter, r *http.Request) {
 
 // arm is one way for the same requests.
 type arm struct {
-	name    string
-	against int // the arm that it is compared with; itself for a base
-	url     string
-	rec     *recorder.Recorder
-	took    []time.Duration
-	failed  int
+	name   string
+	url    string
+	rec    *recorder.Recorder
+	took   []time.Duration
+	failed int
 }
 
 func (a *arm) quantile(q float64) time.Duration { return a.took[int(q*float64(len(a.took)-1))] }
@@ -78,23 +77,26 @@ func addedRecorder(t *testing.T) *recorder.Recorder {
 	return rec
 }
 
-// addedArms are a plain reverse proxy twice (their difference is noise), ours, the bare
-// handler twice, and the middleware around it.
-func addedArms(t *testing.T) []*arm {
+// proxyArms are a plain reverse proxy twice (their difference is noise), and ours.
+func proxyArms(t *testing.T) []*arm {
 	upstream := listen(t, server(http.HandlerFunc(addedHandler)))
 	u, _ := url.Parse(upstream)
 	plain := httputil.NewSingleHostReverseProxy(u)
 	plain.Transport = (&Options{HeaderBytes: DefaultHeaderBytes}).transport(u) // as many idle connections as ours
 	plainURL := listen(t, server(plain))
-
 	rec := addedRecorder(t)
 	p, err := New(Options{Upstream: upstream, Recorder: rec})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Shutdown(context.Background()) })
+	return []*arm{{name: "plain ReverseProxy", url: plainURL}, {name: "the same again", url: plainURL},
+		{name: "recording proxy", url: listen(t, p.Serve), rec: rec}}
+}
 
-	inside := addedRecorder(t)
+// middlewareArms are a bare handler twice, and the middleware around it.
+func middlewareArms(t *testing.T) []*arm {
+	rec := addedRecorder(t)
 	decides := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		addedHandler(w, r)
 		for i, q := range []string{"team", "urgent", "mood"} { // what a service adds to record
@@ -104,12 +106,8 @@ func addedArms(t *testing.T) []*arm {
 		}
 	})
 	bare := listen(t, server(http.HandlerFunc(addedHandler)))
-	return []*arm{
-		{name: "plain ReverseProxy", url: plainURL}, {name: "the same again", url: plainURL},
-		{name: "recording proxy", url: listen(t, p.Serve), rec: rec},
-		{name: "bare handler", against: 3, url: bare}, {name: "the same again", against: 3, url: bare},
-		{name: "recorder.Middleware", against: 3, url: listen(t, server(inside.Middleware(decides))), rec: inside},
-	}
+	return []*arm{{name: "bare handler", url: bare}, {name: "the same again", url: bare},
+		{name: "recorder.Middleware", url: listen(t, server(rec.Middleware(decides))), rec: rec}}
 }
 
 // drive sends n requests of an arm, one after the other on each of the clients.
@@ -142,14 +140,18 @@ func (a *arm) drive(clients []*http.Client, n int) {
 // TestAdded prints what recording adds to a request: blocks of all arms in random order,
 // in one run.
 //
-//	PROXY_ADDED=100000 go test -run Added -v ./recorder/proxy
+//	PROXY_ADDED=100000 go test -count 1 -run Added -v ./recorder/proxy
 func TestAdded(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv(addedEnv))
 	if err != nil || n < 1000 {
 		t.Skipf("set %s to the number of requests", addedEnv)
 	}
+	t.Run("proxy", func(t *testing.T) { compare(t, proxyArms(t), n) })
+	t.Run("middleware", func(t *testing.T) { compare(t, middlewareArms(t), n) })
+}
+
+func compare(t *testing.T, arms []*arm, n int) {
 	const block = 500
-	arms := addedArms(t)
 	clients := []*http.Client{{Transport: &http.Transport{}}, {Transport: &http.Transport{}}}
 	for _, a := range arms {
 		a.drive(clients, block) // connections and caches
@@ -161,23 +163,26 @@ func TestAdded(t *testing.T) {
 			arms[i].drive(clients, block)
 		}
 	}
-	for _, a := range arms {
-		slices.Sort(a.took)
-	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-20s %8s %10s %10s %10s %10s %10s %7s  %s\n", "arm", "n", "p50", "p99", "p99.9", "added p50", "added p99", "failed", "recorded")
 	for _, a := range arms {
-		base := arms[a.against]
-		fmt.Fprintf(&b, "%-20s %8d %10v %10v %10v %10v %10v %7d", a.name, len(a.took), a.quantile(0.5).Round(100), a.quantile(0.99).Round(100), a.quantile(0.999).Round(100),
-			(a.quantile(0.5) - base.quantile(0.5)).Round(100), (a.quantile(0.99) - base.quantile(0.99)).Round(100), a.failed)
-		if a.rec != nil {
-			if _, err := a.rec.Flush(context.Background()); err != nil {
-				t.Error(err)
-			}
-			l := a.rec.Stats().Ledger
-			fmt.Fprintf(&b, "  %d rows of %d offered", l.Written, l.Offered)
+		slices.Sort(a.took)
+		a.line(&b, arms[0])
+		if a.rec == nil {
+			b.WriteByte('\n')
+			continue
 		}
-		b.WriteByte('\n')
+		if _, err := a.rec.Flush(context.Background()); err != nil {
+			t.Error(err)
+		}
+		l := a.rec.Stats().Ledger
+		fmt.Fprintf(&b, "  %d rows of %d offered\n", l.Written, l.Offered)
 	}
 	t.Log("\n" + b.String())
+}
+
+func (a *arm) line(w io.Writer, base *arm) {
+	const digits = 100 * time.Nanosecond
+	fmt.Fprintf(w, "%-20s %8d %10v %10v %10v %10v %10v %7d", a.name, len(a.took), a.quantile(0.5).Round(digits), a.quantile(0.99).Round(digits), a.quantile(0.999).Round(digits),
+		(a.quantile(0.5) - base.quantile(0.5)).Round(digits), (a.quantile(0.99) - base.quantile(0.99)).Round(digits), a.failed)
 }

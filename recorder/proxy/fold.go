@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"net/http"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -67,6 +68,7 @@ func (f *folder) takeAll() {
 	for i, a := range list {
 		list[i] = nil
 		f.take(a)
+		runtime.Gosched() // requests that have become runnable meanwhile go first
 	}
 	f.spare = list
 }
