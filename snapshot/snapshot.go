@@ -152,13 +152,17 @@ func (s *Snapshot) Validate() error {
 	return s.validateRange()
 }
 
+// minUnix and endUnix are the beginnings of 1678 and of 2262.
+const minUnix, endUnix = -9214560000, 9214646400
+
 func (s *Snapshot) validateRange() error {
 	// Timestamps are int64 nanoseconds since 1970: 1677-09-21 to 2262-04-11.
-	if y := s.Time.Year(); y < 1678 || y > 2261 {
+	// Whole years of it; to work out the year would cost more than all other checks.
+	if u := s.Time.Unix(); u < minUnix || u >= endUnix {
 		return fmt.Errorf("%w: ts %v does not fit nanoseconds", ErrInvalid, s.Time)
 	}
-	for _, c := range s.Candidates {
-		if c.Action == "" {
+	for i := range s.Candidates {
+		if s.Candidates[i].Action == "" {
 			return fmt.Errorf("%w: a candidate without an action", ErrInvalid)
 		}
 	}

@@ -296,3 +296,18 @@ func TestWeight(t *testing.T) {
 		}
 	}
 }
+
+func TestTimesAtTheEndsOfTheRange(t *testing.T) {
+	for want, times := range map[string][]time.Time{
+		"": {time.Date(1678, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2261, 12, 31, 23, 59, 59, 999999999, time.UTC)},
+		"does not fit nanoseconds": {time.Date(1677, 12, 31, 23, 59, 59, 999999999, time.UTC), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC),
+			time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2, 1, 1, 0, 0, 0, 0, time.UTC)},
+	} {
+		for _, at := range times {
+			s := new(Snapshot)
+			fill(t, reflect.ValueOf(s).Elem(), "snapshot")
+			s.Time = at
+			check(t, at.String(), s.Validate(), want)
+		}
+	}
+}

@@ -32,6 +32,9 @@ type column struct {
 	// ever change need no look-up.
 	last     string
 	lastCode uint16
+	// unmatched is the number of batches for which no matches are looked for: see
+	// encoder.numbers.
+	unmatched int
 }
 
 // newColumn makes the column of a shape, in a set that shares interners by name and knows

@@ -54,11 +54,33 @@ func (s *strider) frame(out, b []byte, width int) ([]byte, bool) {
 	if !ok || fewValues(b, width) {
 		return out, false
 	}
-	// Magic; one segment with checksum and a length of 4 bytes; the length.
-	out = append(out, 0x28, 0xb5, 0x2f, 0xfd, 0xa4)
-	out = binary.LittleEndian.AppendUint32(out, uint32(len(b)))
-	out = s.blocks(out, b, p)
+	out = s.blocks(frameHeader(out, b), b, p)
 	return binary.LittleEndian.AppendUint32(out, uint32(xxh64(b))), true
+}
+
+// frameHeader appends zstd's magic, the mark of one segment with a checksum and a length
+// of 4 bytes, and the length.
+func frameHeader(out, b []byte) []byte {
+	out = append(out, 0x28, 0xb5, 0x2f, 0xfd, 0xa4)
+	return binary.LittleEndian.AppendUint32(out, uint32(len(b)))
+}
+
+// unmatched appends a frame that has a Huffman code and no matches.
+func (s *strider) unmatched(out, b []byte) []byte {
+	out = frameHeader(out, b)
+	for rest := b; len(rest) > 0; {
+		part := rest[:min(maxBlock, len(rest))]
+		rest = rest[len(part):]
+		header := len(out)
+		out = append(out, 0, 0, 0)
+		s.literals = append(s.literals[:0], part...)
+		if out = append(s.literalSection(out), 0); len(out)-header-3 >= len(part) {
+			out = appendRaw(out[:header], part, len(rest) == 0)
+		} else {
+			out = blockHeader(out, header, len(out)-header-3, 2, len(rest) == 0)
+		}
+	}
+	return binary.LittleEndian.AppendUint32(out, uint32(xxh64(b)))
 }
 
 // firstChanged and lastChanged are the first and last byte in which value i differs from

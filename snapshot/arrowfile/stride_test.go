@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -219,5 +220,68 @@ func TestThoroughEncodersKeepTheSmallerFrame(t *testing.T) {
 	}
 	if kept[true] == 0 || kept[false] == 0 {
 		t.Errorf("kept %v", kept)
+	}
+}
+
+// Frames without matches: of nothing but noise, of one byte, and of what a Huffman code
+// shortens.
+func TestUnmatchedFramesDecode(t *testing.T) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(9, 9))
+	var s strider
+	for _, n := range []int{1, 31, 32, 255, 256, 4095, 4096, maxBlock - 1, maxBlock, maxBlock + 1, 3*maxBlock + 77} {
+		for shift := range 9 {
+			b := make([]byte, n)
+			for i := range b {
+				b[i] = byte(r.Uint32()) >> shift
+			}
+			frame := s.unmatched(nil, b)
+			if got, err := dec.DecodeAll(frame, nil); err != nil || !bytes.Equal(got, b) {
+				t.Fatalf("%d bytes of %d bits: %v", n, 8-shift, err)
+			}
+			if shift == 4 && n > 4096 && len(frame) > n*6/10 {
+				t.Errorf("%d bytes of 4 bits in %d", n, len(frame))
+			}
+		}
+	}
+}
+
+// The search for matches is left out where it finds nothing, and taken up again when
+// numbers begin to repeat.
+func TestNumbersAreTriedAgain(t *testing.T) {
+	e, err := newEncoder(LevelFastest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec, err := zstd.NewReader(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(10, 10))
+	c := &column{shape: shape{typ: typeFloat32, width: 4, dict: noDict}}
+	sizes := make([]int, 3*(unmatchedBatches+1))
+	for i := range sizes {
+		c.data = c.data[:0]
+		for k := range 4000 {
+			v := float32(r.NormFloat64())
+			if i > unmatchedBatches/2 {
+				v = float32(k % 50) // from here on they repeat
+			}
+			c.data = binary.LittleEndian.AppendUint32(c.data, math.Float32bits(v))
+		}
+		frame := e.numbers(nil, c)
+		if got, err := dec.DecodeAll(frame, nil); err != nil || !bytes.Equal(got, c.data) {
+			t.Fatalf("batch %d: %v", i, err)
+		}
+		sizes[i] = len(frame)
+	}
+	if sizes[1] > sizes[0]+sizes[0]/12 {
+		t.Errorf("noise in %d bytes, %d with matches", sizes[1], sizes[0])
+	}
+	if last := sizes[len(sizes)-1]; last > 1000 || sizes[unmatchedBatches+1] > 1000 {
+		t.Errorf("repeating numbers in %v bytes", sizes)
 	}
 }
