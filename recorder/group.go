@@ -174,9 +174,9 @@ func (g *group) project(p *plan, a decision.Attrs) {
 // fills its rows itself. The rows are copied; the caller may reuse them at once. The
 // attributes are cut to the capture list and redacted as any others, sampling applies,
 // error texts are cleaned as by [Decision.Fail], and an unset keep probability counts as
-// 1; everything else is stored as given, save Ref. Rows that do not pass
-// Snapshot.Validate are dropped and counted as invalid. ctx matters under PolicyBlock
-// only.
+// 1, and secrets in bodies and texts are replaced; everything else is stored as given,
+// save Ref. Rows that do not pass Snapshot.Validate are dropped and counted as invalid.
+// ctx matters under PolicyBlock only.
 func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 	if r == nil || len(rows) == 0 || r.bypass(len(rows)) {
 		return

@@ -145,7 +145,7 @@ func TestFindIsLinear(t *testing.T) {
 			return f.work
 		}
 		small, large := work(1<<14), work(1<<17)
-		if large > 12*max(small, 1<<14) || large > 800<<17 {
+		if large > 12*max(small, 1<<14) || large > 16<<17 {
 			t.Errorf("%q: %d bytes looked at for 16 KiB, %d for 128 KiB", unit, small, large)
 		}
 	}
