@@ -136,7 +136,7 @@ func TestRatiosAreFarFromBad(t *testing.T) {
 		}
 	}
 	handoff := run(HandOff(rows, 3))
-	atLeast(handoff, "zerolog typed call", 2)
+	atLeast(handoff, "zerolog typed call", 3)
 	encode := run(Encode(rows, 3))
 	atLeast(encode, "zerolog lines", 1.1)
 	atLeast(encode, "zstd fastest alone", 0.3)
