@@ -142,7 +142,7 @@ func TestRatiosAreFarFromBad(t *testing.T) {
 	atLeast(encode, "zstd fastest alone", 0.3)
 	read := run(Read(rows, 3))
 	atLeast(read, "Arrow v17 FileReader, all columns", 1)
-	atLeast(read, "Arrow v17 FileReader, two columns", 8)
+	atLeast(read, "Arrow v17 FileReader over its own file, two", 8)
 	atLeast(read, "parquet-go", 2)
 }
 
