@@ -16,7 +16,7 @@ const module = "github.com/clefbench/clefbench"
 // strictly lower layer.
 var layers = [][]string{
 	{"decision", "internal/atomicfile", "internal/prefilter", "internal/stats", "internal/term", "internal/secret"},
-	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest"},
+	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest", "window"},
 	{"internal/attribute"},
 	{"internal/expr"},
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote", "backends/systemone"},
