@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"math"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -151,6 +152,31 @@ func TestEveryReasonIsListed(t *testing.T) {
 	}
 	if !slices.Contains(known, spool.DropFull) {
 		t.Error("the spool's reason is not listed")
+	}
+}
+
+// The page for people lists what there is.
+func TestDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, m := range all(recorder.Stats{}).Metrics() {
+		label := ""
+		if m.Label != "" {
+			label = "`" + m.Label + "`: " + strings.Join(m.Values, ", ")
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s |", m.Name, m.Help, label))
+	}
+	var got []string
+	for line := range strings.Lines(string(page)) {
+		if strings.HasPrefix(line, "| `clefbench_") {
+			got = append(got, strings.TrimRight(line, "\n"))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/metrics.md should have\n%s", strings.Join(want, "\n"))
 	}
 }
 
