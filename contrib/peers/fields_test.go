@@ -199,7 +199,7 @@ func (l *logLine) row(t *testing.T) ParquetRow {
 
 func TestLogLinesKeepTheFields(t *testing.T) {
 	rows := NewTraffic(5).Rows(300)
-	for name, line := range map[string]func(*zerolog.Logger, *snapshot.Snapshot){"embedded": logRow, "escaped": logRowEscaped} {
+	for name, line := range map[string]func(*zerolog.Logger, *snapshot.Snapshot){"escaped": logRow, "embedded": logRowRaw} {
 		var b bytes.Buffer
 		log := zerolog.New(&b)
 		for i := range rows {

@@ -18,8 +18,9 @@ import (
 // foreignDir holds readers in other languages: `npm ci` there installs them.
 const foreignDir = "testdata/foreign"
 
-// foreignReaders are the scripts there (docs/formats/segment.md says what else reads segments), and what has to be installed for each: polars is
+// foreignReaders are the scripts there, and what has to be installed for each: polars is
 // nothing without its native part, which npm leaves out on a machine that it is not made for.
+// docs/formats/segment.md says what else reads segments.
 var foreignReaders = map[string]string{"read.mjs": "apache-arrow", "polars.mjs": "nodejs-polars-*"}
 
 // requireEnv makes a missing foreign reader a failure instead of a skip, for CI.
