@@ -55,6 +55,9 @@ func TestSwitchedOffPassesThrough(t *testing.T) {
 		t.Errorf("stats %+v", s)
 	}
 	led := closeNow(t, r)
+	if q := led.Requests; q.Offered != 12 || q.Dropped[DropSwitchedOff] != 4 || q.Check() != nil {
+		t.Errorf("ledger of requests %+v", q)
+	}
 	if led.Written != 14 || led.Offered != 21 || len(sink.all()) != 14 {
 		t.Errorf("ledger %+v, %d rows", led, len(sink.all()))
 	}

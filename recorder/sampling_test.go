@@ -80,6 +80,9 @@ func kept(t *testing.T, seed uint64, s Sampling, rows [][]*snapshot.Snapshot) []
 	if led.Offered != uint64(offered) || led.Written+led.SampledOut != led.Offered || led.Written != uint64(len(sink.all())) {
 		t.Fatalf("ledger %+v of %d rows", led, offered)
 	}
+	if q := led.Requests; q.Offered != uint64(len(rows)) || q.Written+q.SampledOut != q.Offered {
+		t.Fatalf("ledger of requests %+v of %d", q, len(rows))
+	}
 	return sink.all()
 }
 

@@ -122,6 +122,9 @@ func (a *app) record(ctx context.Context, f *recordFlags) error {
 	if err != nil {
 		return usage(err, "")
 	}
+	if err := f.sample.hasKey(a.lookupEnv); err != nil {
+		return err
+	}
 	if f.proxy.raw != "redact" && f.proxy.raw != "keep" {
 		return fail(exitUsage, "as in --raw-input keep", "--raw-input is %q, not redact or keep", f.proxy.raw)
 	}

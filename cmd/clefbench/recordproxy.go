@@ -122,6 +122,9 @@ func (a *app) proxyOptions(f *recordFlags) (o proxy.Options, ro recorder.Options
 	if ro.Sampling, err = f.sample.rules(); err != nil {
 		return o, ro, usage(err, "")
 	}
+	if err := f.sample.hasKey(a.lookupEnv); err != nil {
+		return o, ro, err
+	}
 	if !a.quiet {
 		ro.Logger = slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}

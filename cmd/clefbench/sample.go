@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/clefbench/clefbench/internal/term"
 	"github.com/clefbench/clefbench/recorder"
 	"github.com/clefbench/clefbench/snapshot"
 )
@@ -37,6 +38,15 @@ func (f *sampleFlags) rules() (recorder.Sampling, error) {
 	}
 	s.ByEntity = f.by == "entity"
 	return s, nil
+}
+
+// hasKey refuses a draw by entity under a key that is made up at start: it would keep other
+// entities in every run and on every host.
+func (f *sampleFlags) hasKey(env term.LookupEnv) error {
+	if key, _ := env(entityKeyVar); f.by == "entity" && f.rate < 1 && key == "" {
+		return fail(exitUsage, "the same key on every host keeps the same entities", "--sample-by entity needs a key in %s", entityKeyVar)
+	}
+	return nil
 }
 
 // open returns nil when everything is kept.
