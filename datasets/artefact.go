@@ -3,11 +3,12 @@ package datasets
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
@@ -23,7 +24,7 @@ func StoreArtefact(dir string, data []byte) error {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	return atomicfile.Write(filepath.Join(dir, hex.EncodeToString(sum[:])), data)
+	return wholefile.Write(filepath.Join(dir, hex.EncodeToString(sum[:])), data)
 }
 
 // Artefact returns the strategy file of a SHA-256. The error wraps fs.ErrNotExist when
@@ -56,4 +57,13 @@ func checkArtefact(path string, data []byte) error {
 		return fmt.Errorf("%s: %w: its content has another SHA-256", path, arrowfile.ErrCorrupt)
 	}
 	return nil
+}
+
+// readBounded reads a file of at most limit bytes; a larger one is damaged.
+func readBounded(path string, limit int64) ([]byte, error) {
+	data, err := wholefile.Read(path, limit)
+	if errors.Is(err, wholefile.ErrTooLarge) {
+		err = fmt.Errorf("%w: %w", arrowfile.ErrCorrupt, err)
+	}
+	return data, err
 }

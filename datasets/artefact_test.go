@@ -33,3 +33,10 @@ func TestArtefacts(t *testing.T) {
 		t.Errorf("another content: %v", err)
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

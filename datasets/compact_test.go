@@ -222,31 +222,6 @@ func TestCompactOfBareSegments(t *testing.T) {
 	}
 }
 
-// Runs hold all that they need: what was replayed from the old segments is scored without
-// them.
-func TestRunsOutliveTheirSegments(t *testing.T) {
-	run := sealedRun(t)
-	r, err := OpenRun(run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range r.Manifest().Dataset.Paths {
-		if _, err := os.Stat(p); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("%s is there: %v", p, err)
-		}
-	}
-	rows := 0
-	for _, err := range r.Rows() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows++
-	}
-	if rows == 0 {
-		t.Error("no rows")
-	}
-}
-
 func TestCompactRefuses(t *testing.T) {
 	dir, root := fragments(t, 1), t.TempDir()
 	try := func(out string, want error) {

@@ -1,5 +1,4 @@
-// Package datasets opens, describes, labels and verifies data sets and replay runs on
-// disk, and carries the embedded demo: two small real data sets, one generator with an
+// Package datasets opens, describes, labels and verifies data sets on disk, and carries the embedded demo: two small real data sets, one generator with an
 // exact ceiling, and the strategies that were made from their training halves.
 //
 // A data set is a directory of sealed segments (NAME.arrow), with one label file per
@@ -14,9 +13,6 @@
 //  4. [Describe], [List] and [Verify] look at a data set as a whole; findings are data.
 //  5. [Dataset.Export] prints rows with every column as JSON lines or CSV; [Retain] writes
 //     a copy in which old requests are thinned out, with weights that keep estimates right.
-//
-// A run directory holds what a replay gave. [CreateRun] takes outcomes as they come and
-// seals them; [OpenRun] reads them back, and [Run.Rows] pairs them for scoring.
 //
 // [Demo] yields labelled examples, each marked as training or test; [DemoFiles] holds the
 // strategies; [EdgeRouting] generates edge-routing decisions whose right answers are

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/clefbench/clefbench/datasets"
@@ -77,39 +76,6 @@ func ExampleAttachLabels() {
 	// 0 block <nil>
 	// 1 block <nil>
 	// always block earns 1
-}
-
-// Write a run and read it back.
-func ExampleCreateRun() {
-	dir := tempDir()
-	defer os.RemoveAll(dir)
-
-	w, err := datasets.CreateRun(filepath.Join(dir, "run"), datasets.RunManifest{
-		Seed: 1, Lanes: []datasets.RunLane{{Name: "v2", Kind: "rules"}},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	err = w.Append(&snapshot.Outcome{
-		Ref: snapshot.Ref{Segment: "host-boot-00000001"}, ID: decision.ID{1}, RequestID: decision.ID{1},
-		Scenario: "fraud", KeepProb: 1, Backend: "v2", Kind: "rules", Phase: snapshot.PhaseMeasured,
-		Status: decision.OK, Action: "allow",
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	if err := w.Close(false); err != nil {
-		log.Fatal(err)
-	}
-
-	r, err := datasets.OpenRun(filepath.Join(dir, "run"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	for o, err := range r.Outcomes("v2") {
-		fmt.Println(o.Ref.Segment, o.Ref.Row, o.Action, err)
-	}
-	// Output: host-boot-00000001 0 allow <nil>
 }
 
 // The generator's rows come with their exact truth in distribution: here, what the best

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/clefbench/clefbench/datasets/runs"
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
@@ -212,7 +213,7 @@ func List(root string) ([]Listing, error) {
 		case path != root && strings.HasPrefix(e.Name(), "."):
 			return fs.SkipDir
 		}
-		if _, err := os.Stat(filepath.Join(path, RunManifestName)); err == nil {
+		if _, err := os.Stat(filepath.Join(path, runs.ManifestName)); err == nil {
 			return fs.SkipDir
 		}
 		l, err := listing(path)

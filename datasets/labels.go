@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -114,7 +114,7 @@ func (x *relabelling) stage(d *Dataset, s *segment, label func(*snapshot.Snapsho
 
 // settle drops a new file that says what the old one says, or nothing at all.
 func (f *staged) settle(labelled bool) error {
-	old, err := fileDigest(f.target)
+	old, err := wholefile.Digest(f.target)
 	if errors.Is(err, fs.ErrNotExist) {
 		old, err = "", nil
 	}
@@ -123,7 +123,7 @@ func (f *staged) settle(labelled bool) error {
 	}
 	f.digest = old
 	if labelled {
-		if f.digest, err = fileDigest(f.temp); err != nil {
+		if f.digest, err = wholefile.Digest(f.temp); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (x *relabelling) install() error {
 		}
 		f.temp = ""
 	}
-	return atomicfile.SyncDir(x.dir)
+	return wholefile.SyncDir(x.dir)
 }
 
 // freeze writes the anchors of the labels that are there now.

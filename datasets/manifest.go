@@ -16,8 +16,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
 	"github.com/clefbench/clefbench/internal/document"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 )
 
@@ -190,7 +190,7 @@ func WriteManifest(dir string, m *Manifest) error {
 	if _, err := ParseManifest(ManifestName, data); err != nil {
 		return fmt.Errorf("data set %q: %w", m.Name, err)
 	}
-	return atomicfile.Write(filepath.Join(dir, ManifestName), data)
+	return wholefile.Write(filepath.Join(dir, ManifestName), data)
 }
 
 // readManifest returns an empty manifest where the directory has none.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
@@ -274,13 +275,13 @@ func (d *Dataset) manifests() error {
 		digest := s.meta.Digest
 		if digest == "" { // unsealed
 			var err error
-			if digest, err = fileDigest(s.path); err != nil {
+			if digest, err = wholefile.Digest(s.path); err != nil {
 				return err
 			}
 		}
 		fmt.Fprintf(h, "%s %s\n", s.name(), digest)
 		if s.labels != "" {
-			sum, err := fileDigest(s.labels)
+			sum, err := wholefile.Digest(s.labels)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -362,7 +363,7 @@ func TestRetainCarriesFacts(t *testing.T) {
 		t.Errorf("label files %v", done.Labels)
 	}
 	for name, sum := range done.Labels {
-		if got, err := fileDigest(filepath.Join(out, name)); err != nil || got != sum {
+		if got, err := wholefile.Digest(filepath.Join(out, name)); err != nil || got != sum {
 			t.Errorf("%s has %s, %v; the record says %s", name, got, err, sum)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -189,5 +189,5 @@ func writeEntries(dir string, earlier []entry, done any) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(dir, RetentionName), append(data, '\n'))
+	return wholefile.Write(filepath.Join(dir, RetentionName), append(data, '\n'))
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
@@ -104,7 +104,7 @@ func (r *rewriter) copyTo(out string, steps ...func(staging string) error) (err 
 	if err := os.Rename(staging, out); err != nil {
 		return err
 	}
-	return atomicfile.SyncDir(filepath.Dir(out))
+	return wholefile.SyncDir(filepath.Dir(out))
 }
 
 // forget removes what a recorder would go on from: nobody goes on with this chain.

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -114,97 +112,6 @@ func TestManifestRoundTripOfRandomTasks(t *testing.T) {
 		}
 		if d := cmp.Diff(m, got, sameNumber()); d != "" {
 			t.Fatal(d)
-		}
-	}
-}
-
-// No changed byte of a run goes unnoticed, the manifest's own included.
-func TestOpenRunNoticesEveryChange(t *testing.T) {
-	dir := sealedRun(t)
-	digest := ""
-	if r, err := OpenRun(dir); err != nil {
-		t.Fatal(err)
-	} else {
-		digest = r.Digest()
-	}
-	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		must(t, err)
-		for at := 0; at < len(data); at += len(data)/25 + 1 {
-			bad := slices.Clone(data)
-			bad[at] ^= 4
-			write(t, path, string(bad))
-			// A change inside a text of the manifest is legible JSON: the digest tells.
-			if r, err := OpenRun(dir); err == nil && r.Digest() == digest {
-				t.Errorf("%s: byte %d", path, at)
-			} else if err != nil && !errors.Is(err, arrowfile.ErrCorrupt) && !errors.Is(err, ErrEmpty) {
-				t.Errorf("%s: byte %d: %v", path, at, err)
-			}
-		}
-		write(t, path, string(data[:len(data)/2]))
-		if _, err := OpenRun(dir); !errors.Is(err, arrowfile.ErrCorrupt) {
-			t.Errorf("%s cut in half: %v", path, err)
-		}
-		write(t, path, string(data))
-		return nil
-	})
-	must(t, err)
-}
-
-// What a run would replace is looked at again when it is sealed.
-func TestCloseRefusesWhatCameInBetween(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "deep", "run")
-	w := newRun(t, dir, runManifest())
-	fill(t, w)
-	must(t, os.MkdirAll(dir, 0o755))
-	write(t, filepath.Join(dir, "thesis.tex"), "mine")
-	if err := w.Close(false); !errors.Is(err, ErrRunExists) {
-		t.Errorf("error %v", err)
-	}
-	if got := contents(t, dir); len(got) != 1 || got["thesis.tex"] != "mine" {
-		t.Errorf("the directory holds %v", got)
-	}
-	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".*")); len(left) > 0 {
-		t.Errorf("left behind: %q", left)
-	}
-	file := filepath.Join(t.TempDir(), "file")
-	write(t, file, "mine")
-	if _, err := CreateRun(file, runManifest()); err == nil {
-		t.Error("a file is replaced by a run")
-	}
-	if _, err := CreateRun(filepath.Join(file, "run"), runManifest()); err == nil {
-		t.Error("a run below a file")
-	}
-}
-
-// Iterations over a run may be left early.
-func TestRunIterationsStop(t *testing.T) {
-	r, err := OpenRun(sealedRun(t))
-	must(t, err)
-	n := 0
-	for range r.Cold() {
-		n++
-		break
-	}
-	for range r.Rows() {
-		n++
-		break
-	}
-	for range r.Labels() {
-		n++
-		break
-	}
-	if n != 3 {
-		t.Errorf("%d iterations began", n)
-	}
-	// A file that vanishes after the run was opened is an error of the iteration.
-	remove(t, filepath.Join(r.dir, "cold", "rules.arrow"))
-	for _, err := range r.Cold() {
-		if !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("error %v", err)
 		}
 	}
 }

@@ -138,3 +138,24 @@ func (s *segment) rows() iter.Seq2[*snapshot.Snapshot, error] {
 		}
 	}
 }
+
+// rowsOf opens a file for the time of the iteration and yields its rows; none for the
+// empty path.
+func rowsOf[T any](path string, rows func(*arrowfile.File, ...string) iter.Seq2[*T, error]) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		if path == "" {
+			return
+		}
+		f, err := openFile(path)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer f.Close()
+		for row, err := range rows(f) {
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}

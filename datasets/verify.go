@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -250,7 +251,7 @@ func (v *Verification) compareLabels(dir string, labels map[string]string, by st
 	}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		path := filepath.Join(dir, name)
-		sum, err := fileDigest(path)
+		sum, err := wholefile.Digest(path)
 		switch {
 		case err == nil && sum == labels[name]:
 			continue
@@ -387,7 +388,7 @@ func (v *Verification) artefacts(dir string) {
 			continue
 		}
 		v.Artefacts++
-		switch sum, err := fileDigest(path); {
+		switch sum, err := wholefile.Digest(path); {
 		case err != nil:
 			v.add(path, err)
 		case sum != e.Name():

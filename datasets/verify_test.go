@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/clefbench/clefbench/datasets/runs"
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
@@ -75,7 +76,7 @@ func TestList(t *testing.T) {
 		dir := filepath.Join(root, skip)
 		record(t, dir, "boot1", 0, 4, func(int) *decision.Schema { return nil })
 	}
-	write(t, filepath.Join(root, "run", RunManifestName), "{}")
+	write(t, filepath.Join(root, "run", runs.ManifestName), "{}")
 	got, err := List(root)
 	if err != nil {
 		t.Fatal(err)

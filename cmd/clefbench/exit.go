@@ -7,6 +7,7 @@ import (
 
 	"github.com/clefbench/clefbench/backends/flash"
 	"github.com/clefbench/clefbench/datasets"
+	"github.com/clefbench/clefbench/datasets/runs"
 	"github.com/clefbench/clefbench/internal/document"
 	"github.com/clefbench/clefbench/replay"
 	"github.com/clefbench/clefbench/reports"
@@ -80,13 +81,13 @@ func classify(err error) (code int, hint string) {
 		return exitData, "compile the table again with 'clefbench rules compile'"
 	case errors.Is(err, arrowfile.ErrSchema), errors.Is(err, arrowfile.ErrVersion):
 		return exitData, "a data set holds segments of snapshots; a run is for 'report' and 'score'"
-	case errors.Is(err, datasets.ErrEmpty), errors.Is(err, scoring.ErrEmpty):
+	case errors.Is(err, datasets.ErrEmpty), errors.Is(err, runs.ErrEmpty), errors.Is(err, scoring.ErrEmpty):
 		return exitNoVerdict, ""
 	case errors.Is(err, replay.ErrPlan), errors.Is(err, reports.ErrFormat):
 		return exitUsage, ""
-	case errors.Is(err, datasets.ErrRunExists):
+	case errors.Is(err, runs.ErrExists):
 		return exitUsage, "give another -o, or remove it"
-	case errors.Is(err, datasets.ErrNotRun):
+	case errors.Is(err, runs.ErrNotRun):
 		return exitData, "a run is what 'clefbench replay -o RUN' wrote"
 	}
 	if strings.HasPrefix(err.Error(), "unknown command") {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/clefbench/clefbench/backends"
 	"github.com/clefbench/clefbench/datasets"
+	"github.com/clefbench/clefbench/datasets/runs"
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/term"
 	"github.com/clefbench/clefbench/replay"
@@ -168,7 +169,7 @@ func (a *app) runReplay(ctx context.Context, ds *datasets.Dataset, patterns []st
 		return err
 	}
 	a.noteLeftovers(f.out)
-	w, err := datasets.CreateRun(f.out, manifest(info, ds, patterns, lanes, f))
+	w, err := runs.Create(f.out, manifest(info, ds, patterns, lanes, f))
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (n *tally) silent(lanes []replay.Lane) error {
 }
 
 // writeOutcomes runs the replay.
-func writeOutcomes(ctx context.Context, w *datasets.RunWriter, ds *datasets.Dataset, lanes []replay.Lane, f *replayFlags, bar *term.Progress) (*tally, error) {
+func writeOutcomes(ctx context.Context, w *runs.Writer, ds *datasets.Dataset, lanes []replay.Lane, f *replayFlags, bar *term.Progress) (*tally, error) {
 	plan := f.plan
 	plan.Artefacts = &artefacts{dataset: ds, rules: map[[32]byte]map[string]bool{}}
 	shown := int64(0)
@@ -296,15 +297,15 @@ func selected(info *datasets.Info, scenarios []string) int64 {
 	return n
 }
 
-func manifest(info *datasets.Info, ds *datasets.Dataset, patterns []string, lanes []replay.Lane, f *replayFlags) datasets.RunManifest {
+func manifest(info *datasets.Info, ds *datasets.Dataset, patterns []string, lanes []replay.Lane, f *replayFlags) runs.Manifest {
 	version, _ := buildVersion()
-	m := datasets.RunManifest{Tool: version, Started: time.Now().UTC(), Seed: f.plan.Seed, Machine: datasets.ThisMachine(),
-		Plan: datasets.RunPlan{Scenarios: f.scenarios, Block: f.plan.Block, Warmup: f.plan.Warmup,
+	m := runs.Manifest{Tool: version, Started: time.Now().UTC(), Seed: f.plan.Seed, Machine: runs.ThisMachine(),
+		Plan: runs.Plan{Scenarios: f.scenarios, Block: f.plan.Block, Warmup: f.plan.Warmup,
 			Timeout: f.plan.Timeout, Audit: f.plan.Audit, Repeats: f.plan.Repeats},
-		Dataset: datasets.RunDataset{Paths: patterns, DatasetInfo: info.DatasetInfo, Preset: ds.Preset(),
+		Dataset: runs.Dataset{Paths: patterns, DatasetInfo: info.DatasetInfo, Preset: ds.Preset(),
 			Tasks: ds.Tasks(), Warnings: info.Warnings}}
 	for i, l := range lanes {
-		lane := datasets.RunLane{Name: l.Name, Kind: replay.RecordedKind}
+		lane := runs.Lane{Name: l.Name, Kind: replay.RecordedKind}
 		if l.Backend != nil {
 			b := l.Backend.Info()
 			lane.Kind, lane.Spec = b.Kind, filepath.ToSlash(f.backends[i])

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/clefbench/clefbench/datasets"
+	"github.com/clefbench/clefbench/datasets/runs"
 	"github.com/clefbench/clefbench/reports"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
@@ -59,7 +59,7 @@ scorecard as JSON: the contract that 'score verify' recomputes.`,
 
 // scoreRun reads a run directory and scores it.
 func scoreRun(dir string, f *scoreFlags) (*scoring.Scorecard, error) {
-	run, err := datasets.OpenRun(dir)
+	run, err := runs.Open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func scoreRun(dir string, f *scoreFlags) (*scoring.Scorecard, error) {
 
 // score scores a run, all of it or some scenarios. What was found wrong with the data
 // set travels with the numbers.
-func score(run *datasets.Run, scenarios []string, profile *scoring.Profile) (*scoring.Scorecard, error) {
+func score(run *runs.Run, scenarios []string, profile *scoring.Profile) (*scoring.Scorecard, error) {
 	card, err := scoring.Score(scoreInput(run, scenarios), profile)
 	if err == nil {
 		card.Warnings = append(card.Warnings, run.Manifest().Dataset.Warnings...)
@@ -81,7 +81,7 @@ func score(run *datasets.Run, scenarios []string, profile *scoring.Profile) (*sc
 }
 
 // scoreInput hands a run to scoring, all of it or some scenarios.
-func scoreInput(run *datasets.Run, scenarios []string) scoring.Input {
+func scoreInput(run *runs.Run, scenarios []string) scoring.Input {
 	m := run.Manifest()
 	in := scoring.Input{Dataset: m.Dataset.DatasetInfo, Run: run.Info(),
 		Rows:  only(run.Rows(), scenarios, scenarioOf),
@@ -121,7 +121,7 @@ func scenarioOf(r *scoring.Row) string {
 
 // load gives the profile: a preset or a file, with the tasks of the data set and the
 // price book.
-func (f *scoreFlags) load(run *datasets.Run) (*scoring.Profile, error) {
+func (f *scoreFlags) load(run *runs.Run) (*scoring.Profile, error) {
 	name := f.profile
 	if name == "" {
 		name = run.Manifest().Dataset.Preset
@@ -213,14 +213,14 @@ func (a *app) verifyReport(name, runDir string) error {
 
 // findRun opens the run that a report names: --run, else its path as it stands, else
 // beside the report. None of them is nil without an error.
-func findRun(report, runDir string, card *scoring.Scorecard) (*datasets.Run, error) {
+func findRun(report, runDir string, card *scoring.Scorecard) (*runs.Run, error) {
 	places := []string{card.Run.Path, filepath.Join(filepath.Dir(report), card.Run.Path), filepath.Join(filepath.Dir(report), filepath.Base(card.Run.Path))}
 	if runDir != "" {
 		places = []string{runDir}
 	}
 	for _, p := range places {
 		if _, err := os.Stat(p); err == nil {
-			return datasets.OpenRun(p)
+			return runs.Open(p)
 		}
 	}
 	if runDir != "" {

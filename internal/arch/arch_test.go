@@ -15,12 +15,13 @@ const module = "github.com/clefbench/clefbench"
 // layers lists every package, lowest layer first; an import may only point to a
 // strictly lower layer.
 var layers = [][]string{
-	{"decision", "internal/atomicfile", "internal/prefilter", "internal/stats", "internal/term", "internal/secret"},
+	{"decision", "internal/wholefile", "internal/prefilter", "internal/stats", "internal/term", "internal/secret"},
 	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest", "window"},
 	{"internal/attribute"},
 	{"internal/expr"},
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote", "backends/systemone"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
+	{"datasets/runs"},
 	{"datasets", "reports", "spool", "recorder/proxy", "recorder/metrics"},
 	{"recorder/prometheus"},
 	{"cmd/clefbench", "datasets/demo/train"},

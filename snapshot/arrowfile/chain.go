@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
+	"github.com/clefbench/clefbench/internal/wholefile"
 )
 
 // Link ties a segment to the one that was sealed before it. It stands in the schema's
@@ -110,7 +110,7 @@ func (w *Writer) keepLink() error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(chainPath(w.dir, w.opts.Host), append(data, '\n'))
+	return wholefile.Write(chainPath(w.dir, w.opts.Host), append(data, '\n'))
 }
 
 // maxTail bounds what is read of a file to learn its digest. Digests of messages take the

@@ -3,7 +3,7 @@ package checkpoint
 import (
 	"crypto/ed25519"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
+	"github.com/clefbench/clefbench/internal/wholefile"
 )
 
 // Write signs a checkpoint and puts it in the place of the file, which is the old or the
@@ -13,5 +13,5 @@ func (c *Checkpoint) Write(path string, key ed25519.PrivateKey) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(path, note)
+	return wholefile.Write(path, note)
 }

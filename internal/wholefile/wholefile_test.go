@@ -1,7 +1,8 @@
-package atomicfile
+package wholefile
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -62,5 +63,28 @@ func TestWriteFails(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Errorf("%v: left behind %v", err, entries)
+	}
+}
+
+func TestReadAndDigest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x")
+	if err := Write(path, []byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := Read(path, 5); err != nil || string(data) != "hello" {
+		t.Errorf("%v: %q", err, data)
+	}
+	if data, err := Read(path, 4); !errors.Is(err, ErrTooLarge) || data != nil {
+		t.Errorf("%v: %q", err, data)
+	}
+	if sum, err := Digest(path); err != nil || sum != "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824" {
+		t.Errorf("%v: %s", err, sum)
+	}
+	for _, path := range []string{path + "x", filepath.Dir(path)} {
+		_, err1 := Read(path, 9)
+		_, err2 := Digest(path)
+		if err1 == nil || err2 == nil {
+			t.Errorf("%s: %v, %v", path, err1, err2)
+		}
 	}
 }

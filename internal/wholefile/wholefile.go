@@ -1,9 +1,10 @@
-// Package atomicfile replaces small files so that a reader, and a machine that comes up
-// again, finds the old content or the new one, never a part.
+// Package wholefile replaces, reads and hashes files as a whole.
 //
-// Steps: write beside the file under a hidden name, sync, rename, sync the directory. It
-// does not lock: of two writers the later one wins. It holds all content in memory.
-package atomicfile
+// [Write] replaces a small file so that a reader, and a machine that comes up again, finds
+// the old content or the new one, never a part. Steps: write beside the file under a hidden
+// name, sync, rename, sync the directory. It does not lock: of two writers the later one
+// wins. [Read] takes files up to a limit, [Digest] is their SHA-256.
+package wholefile
 
 import (
 	"errors"

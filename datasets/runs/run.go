@@ -1,4 +1,4 @@
-package datasets
+package runs
 
 import (
 	"bytes"
@@ -10,15 +10,18 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
+
+// ErrEmpty reports a run without outcomes.
+var ErrEmpty = errors.New("nothing to score")
 
 // ErrNotRun reports a path that is no run directory.
 var ErrNotRun = errors.New("not a run directory")
@@ -30,30 +33,33 @@ const maxManifest = 16 << 20
 // when it was opened.
 type Run struct {
 	dir      string
-	manifest *RunManifest
+	manifest *Manifest
 	digest   string
-	files    map[string]RunFile
+	files    map[string]File
 }
 
-// OpenRun opens a run directory and verifies it: every file that the manifest lists is
+// Open opens a run directory and verifies it: every file that the manifest lists is
 // there and has the digest that it states. The error wraps [ErrNotRun] where there is no
 // manifest, arrowfile.ErrCorrupt where something is damaged, and [ErrEmpty] where the
 // run holds no outcome.
-func OpenRun(dir string) (*Run, error) {
-	path := filepath.Join(dir, RunManifestName)
-	data, err := readBounded(path, maxManifest)
+func Open(dir string) (*Run, error) {
+	path := filepath.Join(dir, ManifestName)
+	data, err := wholefile.Read(path, maxManifest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %s has no %s", ErrNotRun, dir, RunManifestName)
+		return nil, fmt.Errorf("%w: %s has no %s", ErrNotRun, dir, ManifestName)
+	}
+	if errors.Is(err, wholefile.ErrTooLarge) {
+		return nil, fmt.Errorf("%w: %w", arrowfile.ErrCorrupt, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	m, err := ParseRunManifest(path, data)
+	m, err := ParseManifest(path, data)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(data)
-	r := &Run{dir: dir, manifest: m, digest: hex.EncodeToString(sum[:]), files: map[string]RunFile{}}
+	r := &Run{dir: dir, manifest: m, digest: hex.EncodeToString(sum[:]), files: map[string]File{}}
 	outcomes := int64(0)
 	for _, f := range m.Files {
 		if err := r.verify(f); err != nil {
@@ -70,9 +76,9 @@ func OpenRun(dir string) (*Run, error) {
 	return r, nil
 }
 
-func (r *Run) verify(f RunFile) error {
+func (r *Run) verify(f File) error {
 	path := filepath.Join(r.dir, filepath.FromSlash(f.Name))
-	sum, err := fileDigest(path)
+	sum, err := wholefile.Digest(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w: the manifest lists it, but it is not there", path, arrowfile.ErrCorrupt)
 	}
@@ -85,28 +91,14 @@ func (r *Run) verify(f RunFile) error {
 	return nil
 }
 
-// readBounded reads a file of at most limit bytes.
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%s: %w: larger than %d bytes", path, arrowfile.ErrCorrupt, limit)
-	}
-	return data, err
-}
-
-// ParseRunManifest reads manifest.json strictly: an unknown field, a newer version, a
+// ParseManifest reads manifest.json strictly: an unknown field, a newer version, a
 // second value, or a file name that leaves the directory is an error that wraps
 // arrowfile.ErrCorrupt and carries the byte offset where there is one.
-func ParseRunManifest(name string, data []byte) (*RunManifest, error) {
+func ParseManifest(name string, data []byte) (*Manifest, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	var m RunManifest
-	bad := func(format string, args ...any) (*RunManifest, error) {
+	var m Manifest
+	bad := func(format string, args ...any) (*Manifest, error) {
 		return nil, fmt.Errorf("%s:+%d: %w: %s", name, dec.InputOffset(), arrowfile.ErrCorrupt, fmt.Sprintf(format, args...))
 	}
 	if err := dec.Decode(&m); err != nil {
@@ -115,8 +107,8 @@ func ParseRunManifest(name string, data []byte) (*RunManifest, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return bad("something stands after the manifest")
 	}
-	if m.Version < 1 || m.Version > runVersion {
-		return bad("version %d, this clefbench reads 1 to %d", m.Version, runVersion)
+	if m.Version < 1 || m.Version > version {
+		return bad("version %d, this clefbench reads 1 to %d", m.Version, version)
 	}
 	lanes := map[string]bool{}
 	for _, l := range m.Lanes {
@@ -127,7 +119,7 @@ func ParseRunManifest(name string, data []byte) (*RunManifest, error) {
 	}
 	seen := map[string]bool{}
 	for _, f := range m.Files {
-		if seen[f.Name] || f.Rows < 0 || !runFileName(f.Name) {
+		if seen[f.Name] || f.Rows < 0 || !listedName(f.Name) {
 			return bad("file %q with %d rows", f.Name, f.Rows)
 		}
 		seen[f.Name] = true
@@ -140,8 +132,8 @@ func plainFile(s string) bool {
 	return strings.HasSuffix(s, ".arrow") && len(s) > len(".arrow") && !strings.ContainsAny(s, "/\\\x00") && s[0] != '.'
 }
 
-func runFileName(s string) bool {
-	if s == runLabelsName {
+func listedName(s string) bool {
+	if s == labelsName {
 		return true
 	}
 	sub, file, ok := strings.Cut(s, "/")
@@ -149,7 +141,7 @@ func runFileName(s string) bool {
 }
 
 // Manifest returns manifest.json; it must not be changed.
-func (r *Run) Manifest() *RunManifest { return r.manifest }
+func (r *Run) Manifest() *Manifest { return r.manifest }
 
 // Digest is the SHA-256 of the manifest, in hex. The manifest has the digest of every
 // file, so it stands for the whole run.
@@ -161,7 +153,7 @@ func (r *Run) Info() scoring.RunInfo {
 }
 
 // Lanes returns the lanes in the order of the replay.
-func (r *Run) Lanes() []RunLane { return r.manifest.Lanes }
+func (r *Run) Lanes() []Lane { return r.manifest.Lanes }
 
 // Outcomes yields a lane's measured outcomes in the order of their Ref; none for a lane
 // that the run does not have. A yielded row is valid until the next step.
@@ -177,7 +169,7 @@ func (r *Run) Audit() iter.Seq2[*snapshot.Outcome, error] { return r.all("audit"
 
 // Labels yields the labels of the replayed rows in the order of their Ref.
 func (r *Run) Labels() iter.Seq2[*snapshot.Label, error] {
-	return rowsOf(r.path(runLabelsName), (*arrowfile.File).Labels)
+	return rowsOf(r.path(labelsName), (*arrowfile.File).Labels)
 }
 
 // Rows pairs the labels and the measured outcomes of all lanes, in the order of Lanes.
@@ -225,7 +217,7 @@ func rowsOf[T any](path string, rows func(*arrowfile.File, ...string) iter.Seq2[
 		if path == "" {
 			return
 		}
-		f, err := openFile(path)
+		f, err := arrowfile.Open(path)
 		if err != nil {
 			yield(nil, err)
 			return

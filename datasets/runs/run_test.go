@@ -1,4 +1,4 @@
-package datasets
+package runs
 
 import (
 	"bytes"
@@ -19,36 +19,36 @@ import (
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
-func runManifest() RunManifest {
+func runManifest() Manifest {
 	zero := 0.0
 	task := scoring.NewTask()
 	task.Candidates, task.Unanswered, task.Baseline = []string{"allow", "block"}, &zero, 0.5
-	return RunManifest{
+	return Manifest{
 		Tool: "test", Started: time.Unix(100, 0).UTC(), Seed: 42,
-		Plan: RunPlan{Scenarios: []string{"fraud"}, Block: 256, Warmup: 64, Timeout: 10 * time.Second, Audit: 400, Repeats: 3},
-		Dataset: RunDataset{
+		Plan: Plan{Scenarios: []string{"fraud"}, Block: 256, Warmup: 64, Timeout: 10 * time.Second, Audit: 400, Repeats: 3},
+		Dataset: Dataset{
 			Paths:       []string{"snapshots"},
 			DatasetInfo: scoring.DatasetInfo{Snapshots: 4, Requests: 2, Digest: "d", Intact: true},
 			Preset:      "fraud", Tasks: map[string]scoring.Task{"fraud": task},
 			Warnings: []scoring.Warning{{Code: "gap", Text: "a segment is missing"}},
 		},
-		Lanes:   []RunLane{{Name: "rules", Kind: "rules", Spec: "rules:x.yaml", Digest: "ab"}, {Name: "flash", Kind: "flash"}},
+		Lanes:   []Lane{{Name: "rules", Kind: "rules", Spec: "rules:x.yaml", Digest: "ab"}, {Name: "flash", Kind: "flash"}},
 		Machine: ThisMachine(),
 	}
 }
 
 func outcome(lane string, phase snapshot.Phase, n int) *snapshot.Outcome {
-	s := row(n, nil)
+	id, request := ids(n)
 	return &snapshot.Outcome{
-		Ref: snapshot.Ref{Segment: "seg", Row: int64(n)}, ID: s.ID, RequestID: s.RequestID, Scenario: "fraud", KeepProb: 1,
+		Ref: snapshot.Ref{Segment: "seg", Row: int64(n)}, ID: id, RequestID: request, Scenario: "fraud", KeepProb: 1,
 		Backend: lane, Kind: lane, Phase: phase, Status: decision.OK, Action: "allow",
 		Latency: decision.Some(time.Duration(n+1) * time.Microsecond),
 	}
 }
 
-func newRun(t testing.TB, dir string, m RunManifest) *RunWriter {
+func newRun(t testing.TB, dir string, m Manifest) *Writer {
 	t.Helper()
-	w, err := CreateRun(dir, m)
+	w, err := Create(dir, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func newRun(t testing.TB, dir string, m RunManifest) *RunWriter {
 }
 
 // fill writes four rows of each lane in interleaved blocks, and labels for two.
-func fill(t testing.TB, w *RunWriter) {
+func fill(t testing.TB, w *Writer) {
 	t.Helper()
 	for _, block := range []int{0, 2} {
 		for _, l := range w.manifest.Lanes {
@@ -69,8 +69,8 @@ func fill(t testing.TB, w *RunWriter) {
 	must(t, w.Append(outcome("flash", snapshot.PhaseCold, 0)))
 	must(t, w.Append(outcome("flash", snapshot.PhaseAudit, 3)))
 	for _, n := range []int{1, 3} {
-		s := row(n, nil)
-		must(t, w.AppendLabel(&snapshot.Label{Ref: snapshot.Ref{Segment: "seg", Row: int64(n)}, ID: s.ID, Action: "block"}))
+		id, _ := ids(n)
+		must(t, w.AppendLabel(&snapshot.Label{Ref: snapshot.Ref{Segment: "seg", Row: int64(n)}, ID: id, Action: "block"}))
 	}
 }
 
@@ -101,7 +101,7 @@ func count[T any](t testing.TB, rows iter.Seq2[*T, error]) (n int) {
 
 func TestRunRoundTrip(t *testing.T) {
 	dir := sealedRun(t)
-	r, err := OpenRun(dir)
+	r, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestRunRoundTrip(t *testing.T) {
 }
 
 func TestRunRowsPair(t *testing.T) {
-	r, err := OpenRun(sealedRun(t))
+	r, err := Open(sealedRun(t))
 	must(t, err)
 	labelled, n := 0, int64(0)
 	for row, err := range r.Rows() {
@@ -162,22 +162,22 @@ func TestRunRowsPair(t *testing.T) {
 
 func TestCreateRunKeepsWhatIsThere(t *testing.T) {
 	dir := sealedRun(t)
-	first, err := OpenRun(dir)
+	first, err := Open(dir)
 	must(t, err)
 	w := newRun(t, dir, runManifest())
 	fill(t, w)
-	if again, err := OpenRun(dir); err != nil || again.Digest() != first.Digest() {
+	if again, err := Open(dir); err != nil || again.Digest() != first.Digest() {
 		t.Errorf("the older run is not readable while a new one is written: %v", err)
 	}
 	must(t, w.Abort())
-	again, err := OpenRun(dir)
+	again, err := Open(dir)
 	if err != nil || again.Digest() != first.Digest() {
 		t.Errorf("the older run did not survive an aborted one: %v", err)
 	}
 	w = newRun(t, dir, runManifest())
 	must(t, w.Append(outcome("rules", snapshot.PhaseMeasured, 0)))
 	must(t, w.Close(true))
-	newer, err := OpenRun(dir)
+	newer, err := Open(dir)
 	if err != nil || !newer.Manifest().Partial || !newer.Info().Partial || count(t, newer.Outcomes("flash")) != 0 {
 		t.Errorf("the newer run: %+v, %v", newer, err)
 	}
@@ -186,18 +186,18 @@ func TestCreateRunKeepsWhatIsThere(t *testing.T) {
 		t.Errorf("left behind: %q %v", left, err)
 	}
 	write(t, filepath.Join(dir, "notes.txt"), "mine")
-	if _, err := CreateRun(dir, runManifest()); !errors.Is(err, ErrRunExists) || !strings.Contains(err.Error(), "notes.txt") {
+	if _, err := Create(dir, runManifest()); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "notes.txt") {
 		t.Errorf("a directory with a stranger's file: %v", err)
 	}
 }
 
 func TestRunWriterRefuses(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run")
-	for name, lanes := range map[string][]RunLane{
+	for name, lanes := range map[string][]Lane{
 		"twice":   {{Name: "a"}, {Name: "a"}},
 		"no name": {{Name: ""}},
 	} {
-		if _, err := CreateRun(dir, RunManifest{Lanes: lanes}); err == nil {
+		if _, err := Create(dir, Manifest{Lanes: lanes}); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -223,7 +223,7 @@ func TestRunWriterRefuses(t *testing.T) {
 // case only stay apart.
 func TestLaneFiles(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	files, err := laneFiles([]RunLane{{Name: "rules"}, {Name: "../up"}, {Name: "a/b"}, {Name: ".hidden"}, {Name: "Rules"}, {Name: "@cf/clef"}, {Name: long}, {Name: "ä"}})
+	files, err := laneFiles([]Lane{{Name: "rules"}, {Name: "../up"}, {Name: "a/b"}, {Name: ".hidden"}, {Name: "Rules"}, {Name: "@cf/clef"}, {Name: long}, {Name: "ä"}})
 	must(t, err)
 	want := map[string]string{
 		"rules": "rules.arrow", "../up": "%2E.%2Fup.arrow", "a/b": "a%2Fb.arrow", ".hidden": "%2Ehidden.arrow",
@@ -240,34 +240,34 @@ func TestLaneFiles(t *testing.T) {
 }
 
 func TestOpenRunErrors(t *testing.T) {
-	if _, err := OpenRun(t.TempDir()); !errors.Is(err, ErrNotRun) {
+	if _, err := Open(t.TempDir()); !errors.Is(err, ErrNotRun) {
 		t.Errorf("no run: %v", err)
 	}
 	for _, file := range []string{"outcomes/rules.arrow", "labels.arrow", "audit/flash.arrow"} {
 		dir := sealedRun(t)
 		flip(t, filepath.Join(dir, file))
-		if _, err := OpenRun(dir); !errors.Is(err, arrowfile.ErrCorrupt) || !strings.Contains(err.Error(), file) {
+		if _, err := Open(dir); !errors.Is(err, arrowfile.ErrCorrupt) || !strings.Contains(err.Error(), file) {
 			t.Errorf("%s with a flipped byte: %v", file, err)
 		}
 		remove(t, filepath.Join(dir, file))
-		if _, err := OpenRun(dir); !errors.Is(err, arrowfile.ErrCorrupt) {
+		if _, err := Open(dir); !errors.Is(err, arrowfile.ErrCorrupt) {
 			t.Errorf("%s missing: %v", file, err)
 		}
 	}
 	// Another, intact file in the place of one: its own digests hold, the manifest's does not.
 	dir := sealedRun(t)
 	copyFile(t, filepath.Join(dir, "outcomes/flash.arrow"), filepath.Join(dir, "outcomes/rules.arrow"))
-	if _, err := OpenRun(dir); !errors.Is(err, arrowfile.ErrCorrupt) {
+	if _, err := Open(dir); !errors.Is(err, arrowfile.ErrCorrupt) {
 		t.Errorf("exchanged files: %v", err)
 	}
 	empty := filepath.Join(t.TempDir(), "run")
 	must(t, newRun(t, empty, runManifest()).Close(false))
-	if _, err := OpenRun(empty); !errors.Is(err, ErrEmpty) {
+	if _, err := Open(empty); !errors.Is(err, ErrEmpty) {
 		t.Errorf("empty run: %v", err)
 	}
 }
 
-func TestRunManifestProblems(t *testing.T) {
+func TestManifestProblems(t *testing.T) {
 	for _, c := range []struct{ json, want string }{
 		{``, "EOF"},
 		{`{"version":1,"lane":[]}`, "unknown field"},
@@ -279,19 +279,19 @@ func TestRunManifestProblems(t *testing.T) {
 		{`{"version":1,"files":[{"name":"/etc/passwd"}]}`, "file"},
 		{`{"version":1,"files":[{"name":"labels.arrow","rows":-1}]}`, "-1 rows"},
 	} {
-		if _, err := ParseRunManifest("m.json", []byte(c.json)); !errors.Is(err, arrowfile.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
+		if _, err := ParseManifest("m.json", []byte(c.json)); !errors.Is(err, arrowfile.ErrCorrupt) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.json, err, c.want)
 		}
 	}
 }
 
 // The committed manifest is what version 1 looks like; later versions must still read it.
-func TestRunManifestGolden(t *testing.T) {
+func TestManifestGolden(t *testing.T) {
 	data, err := os.ReadFile("testdata/manifest.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := ParseRunManifest("manifest.json", data)
+	m, err := ParseManifest("manifest.json", data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestRunManifestGolden(t *testing.T) {
 	}
 }
 
-func FuzzRunManifest(f *testing.F) {
+func FuzzManifest(f *testing.F) {
 	data, err := os.ReadFile("testdata/manifest.json")
 	if err != nil {
 		f.Fatal(err)
@@ -312,7 +312,7 @@ func FuzzRunManifest(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"version":1,"files":[{"name":"labels.arrow","rows":1,"sha256":"00"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := ParseRunManifest("m.json", data)
+		m, err := ParseManifest("m.json", data)
 		if err != nil {
 			return
 		}
@@ -325,7 +325,7 @@ func FuzzRunManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ParseRunManifest("m.json", again); err != nil {
+		if _, err := ParseManifest("m.json", again); err != nil {
 			t.Fatalf("%v\n%s", err, again)
 		}
 	})

@@ -1,4 +1,4 @@
-package datasets
+package runs
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/clefbench/clefbench/internal/atomicfile"
+	"github.com/clefbench/clefbench/internal/wholefile"
 	"github.com/clefbench/clefbench/scoring"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -25,37 +24,37 @@ import (
 
 // The files of a run directory.
 const (
-	RunManifestName  = "manifest.json"
-	runLabelsName    = "labels.arrow"
-	runScorecardName = "scorecard.json"
-	// runVersion 2 has requests in the ledger.
-	runVersion = 2
+	ManifestName  = "manifest.json"
+	labelsName    = "labels.arrow"
+	scorecardName = "scorecard.json"
+	// version 2 has requests in the ledger.
+	version = 2
 )
 
-// ErrRunExists reports a directory that a run must not replace, because it holds other
+// ErrExists reports a directory that a run must not replace, because it holds other
 // files.
-var ErrRunExists = errors.New("the directory is in use")
+var ErrExists = errors.New("the directory is in use")
 
-// RunManifest is manifest.json: what was replayed, how, and the digest of every file. It
+// Manifest is manifest.json: what was replayed, how, and the digest of every file. It
 // is written last, so a directory that has one is complete.
-type RunManifest struct {
+type Manifest struct {
 	Version int `json:"version"`
 	// Tool is the version of clefbench that replayed.
 	Tool    string    `json:"tool"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
 	// Partial marks a replay that was interrupted.
-	Partial bool       `json:"partial"`
-	Seed    uint64     `json:"seed"`
-	Plan    RunPlan    `json:"plan"`
-	Dataset RunDataset `json:"dataset"`
-	Lanes   []RunLane  `json:"lanes"`
-	Machine Machine    `json:"machine"`
-	Files   []RunFile  `json:"files"`
+	Partial bool    `json:"partial"`
+	Seed    uint64  `json:"seed"`
+	Plan    Plan    `json:"plan"`
+	Dataset Dataset `json:"dataset"`
+	Lanes   []Lane  `json:"lanes"`
+	Machine Machine `json:"machine"`
+	Files   []File  `json:"files"`
 }
 
-// RunPlan is how the replay was run.
-type RunPlan struct {
+// Plan is how the replay was run.
+type Plan struct {
 	Scenarios []string      `json:"scenarios,omitempty"`
 	Block     int           `json:"block"`
 	Warmup    int           `json:"warmup"`
@@ -64,8 +63,8 @@ type RunPlan struct {
 	Repeats   int           `json:"repeats"`
 }
 
-// RunDataset says what was replayed, with the facts of dataset.yaml as they stood then.
-type RunDataset struct {
+// Dataset says what was replayed, with the facts of dataset.yaml as they stood then.
+type Dataset struct {
 	Paths []string `json:"paths"`
 	scoring.DatasetInfo
 	Preset   string                  `json:"preset,omitempty"`
@@ -73,8 +72,8 @@ type RunDataset struct {
 	Warnings []scoring.Warning       `json:"warnings,omitempty"`
 }
 
-// RunLane is one backend of the replay.
-type RunLane struct {
+// Lane is one backend of the replay.
+type Lane struct {
 	Name string `json:"name"`
 	Kind string `json:"kind"`
 	// Spec is the backend specification as it was given; it never holds a secret.
@@ -84,7 +83,7 @@ type RunLane struct {
 	Engine   string `json:"engine,omitempty"`
 	Strategy string `json:"strategy,omitempty"`
 	Digest   string `json:"digest,omitempty"`
-	// File is the lane's file name inside outcomes/, cold/ and audit/; CreateRun sets it.
+	// File is the lane's file name inside outcomes/, cold/ and audit/; Create sets it.
 	File string `json:"file"`
 }
 
@@ -98,8 +97,8 @@ type Machine struct {
 	Model string `json:"model,omitempty"`
 }
 
-// RunFile is a sealed file of the run.
-type RunFile struct {
+// File is a sealed file of the run.
+type File struct {
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
 	SHA256 string `json:"sha256"`
@@ -119,27 +118,27 @@ func ThisMachine() Machine {
 	return m
 }
 
-// RunWriter writes a run. It works in a hidden directory beside the final one, which
-// takes its place on [RunWriter.Close]; until then an older run stays readable. It is
+// Writer writes a run. It works in a hidden directory beside the final one, which
+// takes its place on [Writer.Close]; until then an older run stays readable. It is
 // not safe for concurrent use.
-type RunWriter struct {
+type Writer struct {
 	dir, staging string
-	manifest     RunManifest
+	manifest     Manifest
 	lanes        map[string]string // name to file
-	outcomes     map[string]*runFile
+	outcomes     map[string]*outcomeFile
 	labels       *arrowfile.LabelWriter
 	labelRows    int64
 }
 
-type runFile struct {
+type outcomeFile struct {
 	w    *arrowfile.OutcomeWriter
 	rows int64
 }
 
-// CreateRun starts a run in dir, which must not exist, be empty, or hold an older run
-// and nothing else; otherwise the error wraps [ErrRunExists]. Of the manifest, Version,
+// Create starts a run in dir, which must not exist, be empty, or hold an older run
+// and nothing else; otherwise the error wraps [ErrExists]. Of the manifest, Version,
 // Partial, Files and the lanes' File are set by the writer.
-func CreateRun(dir string, m RunManifest) (*RunWriter, error) {
+func Create(dir string, m Manifest) (*Writer, error) {
 	dir = filepath.Clean(dir)
 	if err := replaceable(dir); err != nil {
 		return nil, err
@@ -148,7 +147,7 @@ func CreateRun(dir string, m RunManifest) (*RunWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Version, m.Lanes = runVersion, slices.Clone(m.Lanes)
+	m.Version, m.Lanes = version, slices.Clone(m.Lanes)
 	for i := range m.Lanes {
 		m.Lanes[i].File = files[m.Lanes[i].Name]
 	}
@@ -159,7 +158,7 @@ func CreateRun(dir string, m RunManifest) (*RunWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &RunWriter{dir: dir, staging: staging, manifest: m, lanes: files, outcomes: map[string]*runFile{}}, nil
+	return &Writer{dir: dir, staging: staging, manifest: m, lanes: files, outcomes: map[string]*outcomeFile{}}, nil
 }
 
 // replaceable refuses a directory that holds what no run wrote: it would be lost.
@@ -173,9 +172,9 @@ func replaceable(dir string) error {
 	}
 	for _, e := range entries {
 		switch e.Name() {
-		case RunManifestName, runLabelsName, runScorecardName, "outcomes", "cold", "audit":
+		case ManifestName, labelsName, scorecardName, "outcomes", "cold", "audit":
 		default:
-			return fmt.Errorf("%w: %s holds %s, which no replay wrote", ErrRunExists, dir, e.Name())
+			return fmt.Errorf("%w: %s holds %s, which no replay wrote", ErrExists, dir, e.Name())
 		}
 	}
 	return nil
@@ -184,7 +183,7 @@ func replaceable(dir string) error {
 // laneFiles gives each lane a file name: the lane's name where it is one on every
 // system, else with the odd characters as %XX, and a number where two names differ in
 // case only.
-func laneFiles(lanes []RunLane) (map[string]string, error) {
+func laneFiles(lanes []Lane) (map[string]string, error) {
 	files, taken := map[string]string{}, map[string]bool{}
 	for _, l := range lanes {
 		if _, dup := files[l.Name]; dup || l.Name == "" {
@@ -221,7 +220,7 @@ func fileName(lane string) string {
 
 // Append writes an outcome to the file of its lane and phase. Outcomes of a lane and
 // phase come in the order of replay.
-func (w *RunWriter) Append(o *snapshot.Outcome) error {
+func (w *Writer) Append(o *snapshot.Outcome) error {
 	file, ok := w.lanes[o.Backend]
 	if !ok {
 		return fmt.Errorf("outcome of %q, which is no lane of the run", o.Backend)
@@ -245,7 +244,7 @@ func (w *RunWriter) Append(o *snapshot.Outcome) error {
 		if err != nil {
 			return err
 		}
-		f = &runFile{w: aw}
+		f = &outcomeFile{w: aw}
 		w.outcomes[name] = f
 	}
 	f.rows++
@@ -253,9 +252,9 @@ func (w *RunWriter) Append(o *snapshot.Outcome) error {
 }
 
 // AppendLabel writes the label of a replayed row; labels come in the order of their Ref.
-func (w *RunWriter) AppendLabel(l *snapshot.Label) error {
+func (w *Writer) AppendLabel(l *snapshot.Label) error {
 	if w.labels == nil {
-		lw, err := arrowfile.CreateLabels(filepath.Join(w.staging, runLabelsName), arrowfile.Options{})
+		lw, err := arrowfile.CreateLabels(filepath.Join(w.staging, labelsName), arrowfile.Options{})
 		if err != nil {
 			return err
 		}
@@ -268,7 +267,7 @@ func (w *RunWriter) AppendLabel(l *snapshot.Label) error {
 // Close seals the files, writes the manifest and puts the run in its place. Partial
 // marks a replay that was interrupted. After an error nothing is left behind but the
 // older run.
-func (w *RunWriter) Close(partial bool) error {
+func (w *Writer) Close(partial bool) error {
 	err := w.seal(partial)
 	if err == nil {
 		err = w.publish()
@@ -280,11 +279,11 @@ func (w *RunWriter) Close(partial bool) error {
 }
 
 // Abort drops the run.
-func (w *RunWriter) Abort() error {
+func (w *Writer) Abort() error {
 	return errors.Join(w.closeFiles(), os.RemoveAll(w.staging))
 }
 
-func (w *RunWriter) closeFiles() error {
+func (w *Writer) closeFiles() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(w.outcomes)) {
 		errs = append(errs, w.outcomes[name].w.Close())
@@ -295,7 +294,7 @@ func (w *RunWriter) closeFiles() error {
 	return errors.Join(errs...)
 }
 
-func (w *RunWriter) seal(partial bool) error {
+func (w *Writer) seal(partial bool) error {
 	if err := w.closeFiles(); err != nil {
 		return err
 	}
@@ -304,29 +303,29 @@ func (w *RunWriter) seal(partial bool) error {
 		rows[name] = f.rows
 	}
 	if w.labels != nil {
-		rows[runLabelsName] = w.labelRows
+		rows[labelsName] = w.labelRows
 	}
 	m := w.manifest
-	m.Partial, m.Files = partial, []RunFile{}
+	m.Partial, m.Files = partial, []File{}
 	if m.Ended.IsZero() {
 		m.Ended = time.Now().UTC()
 	}
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		sum, err := fileDigest(filepath.Join(w.staging, filepath.FromSlash(name)))
+		sum, err := wholefile.Digest(filepath.Join(w.staging, filepath.FromSlash(name)))
 		if err != nil {
 			return err
 		}
-		m.Files = append(m.Files, RunFile{Name: name, Rows: rows[name], SHA256: sum})
+		m.Files = append(m.Files, File{Name: name, Rows: rows[name], SHA256: sum})
 	}
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(w.staging, RunManifestName), append(data, '\n'))
+	return wholefile.Write(filepath.Join(w.staging, ManifestName), append(data, '\n'))
 }
 
 // publish moves an older run aside, the new one in, and only then removes the older.
-func (w *RunWriter) publish() error {
+func (w *Writer) publish() error {
 	if err := replaceable(w.dir); err != nil {
 		return err
 	}
@@ -345,18 +344,4 @@ func (w *RunWriter) publish() error {
 		return errors.Join(err, os.Rename(old, w.dir))
 	}
 	return os.RemoveAll(old)
-}
-
-// fileDigest is the SHA-256 of a file, in hex.
-func fileDigest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
