@@ -84,9 +84,10 @@ func (a *account) ledger() snapshot.Ledger {
 // tally is a number of rows and of the requests that they belong to.
 type tally struct{ rows, requests uint64 }
 
-func (t *tally) add(rows int) {
-	if rows > 0 {
-		t.rows += uint64(rows)
-		t.requests++
-	}
+// requestOf is one request of so many rows; none where there are none.
+func requestOf(rows int) tally { return tally{uint64(rows), uint64(min(rows, 1))} }
+
+func (t *tally) add(n tally) {
+	t.rows += n.rows
+	t.requests += n.requests
 }

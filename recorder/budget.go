@@ -58,26 +58,27 @@ func (b *budget) held() count {
 	return count(b.in.Load() - out)
 }
 
-// reserve takes room for a request; ticket orders it among all others.
-func (b *budget) reserve(rows int, bytes int64) (ticket uint64, ok bool) {
+// reserve takes room for a request; ticket orders it among all others, and held is what
+// the queue then holds.
+func (b *budget) reserve(rows int, bytes int64) (ticket uint64, held count, ok bool) {
 	if !b.ever(rows, bytes) {
-		return 0, false
+		return 0, 0, false
 	}
 	size := uint64(countOf(rows, bytes))
 	for {
 		out := b.out.Load()
 		ticket = b.in.Load()
 		if !b.fit(count(ticket-out), rows, bytes) {
-			return 0, false
+			return 0, 0, false
 		}
 		if b.in.CompareAndSwap(ticket, ticket+size) {
-			return ticket, true
+			return ticket, count(ticket + size - out), true
 		}
 	}
 }
 
 // release gives room back.
-func (b *budget) release(rows int, bytes int64) { b.out.Add(uint64(countOf(rows, bytes))) }
+func (b *budget) release(size count) { b.out.Add(uint64(size)) }
 
 // waiting is how many rows came in after what the drain took, up to a ticket.
 func (b *budget) waiting(ticket uint64) int { return count(ticket - b.taken.Load()).rows() }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+	"sync/atomic"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/secret"
@@ -164,7 +165,9 @@ type plan struct {
 	fields []field
 	schema *decision.Schema
 	binder *decision.Binder
-	query  bool
+	// same is a caller's schema with the attributes of the list, in its order.
+	same  atomic.Pointer[decision.Schema]
+	query bool
 	// denied remembers, for Capture.All, which attributes of a schema no list may name or
 	// hold a URL.
 	denied deniedCache

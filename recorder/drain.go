@@ -41,8 +41,8 @@ type drain struct {
 
 // lane is what was taken of one shard, and how far the drain has gone through it.
 type lane struct {
-	slabs         []*slab
-	slab, request int
+	slabs     []*slab
+	slab, row int
 }
 
 func newDrain(r *Recorder) *drain {
@@ -76,10 +76,10 @@ func (d *drain) appendAll() {
 	d.in.take(d.lanes)
 	for l := d.first(); l != nil; l = d.first() {
 		sl := l.slabs[l.slab]
-		if !d.append(sl, &sl.requests[l.request]) {
+		if !d.append(sl, l.row) {
 			return
 		}
-		l.request++
+		l.row += sl.rows[l.row].size.rows()
 		if d.unflushed >= d.opts.FlushRows {
 			_ = d.flush()
 		}
@@ -91,28 +91,29 @@ func (d *drain) appendAll() {
 func (d *drain) first() (best *lane) {
 	for i := range d.lanes {
 		l := &d.lanes[i]
-		for l.slab < len(l.slabs) && l.request == len(l.slabs[l.slab].requests) {
-			d.in.recycle(l.slabs[l.slab])
+		for ; l.slab < len(l.slabs); l.slab, l.row = l.slab+1, 0 {
+			sl := l.slabs[l.slab]
+			if l.row = sl.next(l.row); l.row < len(sl.rows) {
+				break
+			}
 			l.slabs[l.slab] = nil
-			l.slab, l.request = l.slab+1, 0
+			d.in.recycle(sl)
 		}
-		if l.slab == len(l.slabs) {
-			l.slabs, l.slab = l.slabs[:0], 0
-		} else if best == nil || earlier(l.ticket(), best.ticket()) {
+		if l.slab < len(l.slabs) && (best == nil || earlier(l.ticket(), best.ticket())) {
 			best = l
 		}
 	}
 	return best
 }
 
-func (l *lane) ticket() uint64 { return l.slabs[l.slab].requests[l.request].ticket }
+func (l *lane) ticket() uint64 { return l.slabs[l.slab].rows[l.row].ticket }
 
-// append hands one request's rows to the sink; false ends the work.
-func (d *drain) append(sl *slab, h *handedOver) bool {
+// append hands the rows of the request at a row of a slab to the sink; false ends the work.
+func (d *drain) append(sl *slab, at int) bool {
 	if d.in.isAbandoned() {
 		return false
 	}
-	d.g.unpack(sl, h)
+	size := d.g.unpack(sl, at)
 	written, reason := 0, DropSinkError
 	if why, err := d.prepare(&d.g); err != nil {
 		d.failed(err)
@@ -120,7 +121,7 @@ func (d *drain) append(sl *slab, h *handedOver) bool {
 	} else {
 		written, reason = d.appendRows(&d.g)
 	}
-	if !d.in.settle(h, written, reason) {
+	if !d.in.settle(size, written, reason) {
 		return false
 	}
 	d.unflushed += written
@@ -128,14 +129,16 @@ func (d *drain) append(sl *slab, h *handedOver) bool {
 }
 
 // unpack fills the group from a slab, in whose memory its slices are.
-func (g *group) unpack(sl *slab, h *handedOver) {
+func (g *group) unpack(sl *slab, at int) count {
 	g.slots, g.redacted = g.slots[:0], g.redacted[:0]
-	for i := range int(h.n) {
-		sl.unpack(&sl.rows[int(h.first)+i], g.add())
+	head := &sl.rows[at]
+	for i := range head.size.rows() {
+		sl.unpack(&sl.rows[at+i], g.add())
 	}
 	first := &g.slots[0]
-	g.whole, g.schema, g.attrs = h.whole, first.row.Attrs.Schema, first.row.Attrs.Values
+	g.whole, g.schema, g.attrs = head.whole, first.row.Attrs.Schema, first.row.Attrs.Values
 	g.entity, g.hasEntity = first.entity, first.hasEntity
+	return head.size
 }
 
 // appendRows returns how many rows the sink took, and why not all. After a refusal the

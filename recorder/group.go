@@ -187,7 +187,7 @@ func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 		r.in.sampledOut(len(rows))
 		return
 	}
-	q := request{plan: r.plan, maxBody: r.opts.MaxBody, rows: rows, keep: factor}
+	q := request{r: r, rows: rows, keep: factor}
 	for _, s := range rows {
 		q.size += r.stored(r.plan.Input, s.Input) + r.stored(r.plan.Output, s.Output)
 	}
@@ -198,7 +198,7 @@ func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 // the caller's.
 func (r *Recorder) handOver(ctx context.Context, g *group) {
 	g.spread(&r.opts)
-	r.in.offer(ctx, &request{g: g, keep: g.keep, size: g.bytes()})
+	r.in.offer(ctx, &request{r: r, g: g, keep: g.keep, size: g.bytes()})
 	r.release(g)
 }
 

@@ -70,6 +70,8 @@ type shard struct {
 	// refused counts what found the queue full, apart from the account: under overload a map
 	// costs more than the rest.
 	refused tally
+	// pending is the room of a request that is being copied.
+	pending count
 	// highest is the most that this shard's callers saw held.
 	highest count
 	_       [64]byte // shards are neighbours in memory
@@ -107,6 +109,10 @@ func (q *intake) lock() *shard {
 }
 
 func (q *intake) unlock(s *shard) {
+	if s.pending > 0 {
+		q.release(s.pending)
+		s.pending = 0
+	}
 	s.mu.Unlock()
 	q.affinity.Put(s)
 }
@@ -120,52 +126,47 @@ func (q *intake) offer(ctx context.Context, r *request) {
 	}
 }
 
-// try returns false when there is no room; only the last try counts that as a drop.
+// try returns false when there is no room; only the last try counts that as a drop. A panic
+// within it leaves rows in the slab that no request claims, and nothing counted: unlock
+// gives the room back.
+//
+// Room is reserved before the copy, not after it: an atomic operation waits until all
+// stores before it are in the cache, and this way those of the copy are waited for once.
 func (q *intake) try(r *request, last bool) bool {
 	s := q.lock()
 	defer q.unlock(s)
-	reason := q.admit(s, r)
-	switch {
-	case reason == "":
-	case reason != DropQueueFull:
-		var n tally
-		n.add(r.len())
-		s.turnAway(reason, n)
-	case last:
-		s.refused.add(r.len())
-	}
-	return reason != DropQueueFull
-}
-
-// admit returns why a request was not taken, or "". A panic within it leaves rows in the
-// slab that no request claims, and nothing counted.
-func (q *intake) admit(s *shard, r *request) (reason string) {
 	n := r.len()
-	switch {
-	case q.closed.Load():
-		return DropClosed
-	case !q.fits(n, r.size): // under overload the copy is saved
-		return DropQueueFull
-	case s.slab == nil:
+	if q.closed.Load() {
+		s.turnAway(DropClosed, requestOf(n))
+		return true
+	}
+	ticket, held, ok := q.reserve(n, r.size)
+	if !ok {
+		if last {
+			s.refused.add(requestOf(n))
+		}
+		return false
+	}
+	s.pending = countOf(n, r.size)
+	s.highest = max(s.highest, held)
+	if s.slab == nil {
 		s.slab = q.newSlab()
 	}
-	first := len(s.slab.rows)
-	r.pack(s.slab)
-	ticket, ok := q.reserve(n, r.size)
-	if !ok {
-		return DropQueueFull
-	}
+	sl := s.slab
+	first := len(sl.rows)
+	r.pack(sl)
+	head := &sl.rows[first]
+	head.size, head.ticket, head.whole = s.pending, ticket, r.g == nil
+	s.pending = 0
 	s.offer(n)
-	s.slab.requests = append(s.slab.requests, handedOver{ticket: ticket, first: int32(first), n: int32(n), size: r.size, whole: r.g == nil})
-	if s.slab.full(q.slabRows) {
-		s.full = append(s.full, s.slab)
+	if sl.full(q.slabRows) {
+		s.full = append(s.full, sl)
 		s.slab = nil
 	}
-	s.highest = max(s.highest, count(ticket-q.out.Load())+countOf(n, r.size))
 	if before := q.waiting(ticket); before < q.wakeAt && before+n >= q.wakeAt {
 		q.poke()
 	}
-	return ""
+	return true
 }
 
 func (q *intake) newSlab() *slab {
@@ -197,7 +198,7 @@ func (q *intake) refuse(n int) bool {
 	}
 	s := q.lock()
 	defer q.unlock(s)
-	s.refused.add(n)
+	s.refused.add(requestOf(n))
 	return true
 }
 
@@ -262,9 +263,7 @@ func (q *intake) sampledOut(n int) {
 
 // lost counts a request that was offered and lost before it reached the queue.
 func (q *intake) lost(reason string, rows int) {
-	var n tally
-	n.add(rows)
-	q.lostAll(reason, n)
+	q.lostAll(reason, requestOf(rows))
 }
 
 func (q *intake) lostAll(reason string, n tally) {
@@ -318,15 +317,15 @@ func (q *intake) take(lanes []lane) {
 // settle counts what became of a request that was taken: written rows, the others dropped
 // for the reason. It returns false once the recorder was abandoned, which has counted
 // the rows already.
-func (q *intake) settle(h *handedOver, written int, reason string) bool {
+func (q *intake) settle(size count, written int, reason string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.abandoned {
 		return false
 	}
-	q.settled.settle(int(h.n), written, reason)
-	q.unacked.add(written)
-	q.release(int(h.n), h.size)
+	q.settled.settle(size.rows(), written, reason)
+	q.unacked.add(requestOf(written))
+	q.release(size)
 	q.makeRoom()
 	return true
 }

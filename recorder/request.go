@@ -8,10 +8,11 @@ import (
 // request is one request at hand-over: the complete rows of Record, or the group of
 // everything else, whose rows are complete as well by then.
 type request struct {
-	plan    *plan
-	maxBody int
-	rows    []*snapshot.Snapshot
-	g       *group
+	// r is the recorder, and not its plan: behind two pointers, what is stored in the plan
+	// does not make the compiler put the rows on the heap.
+	r    *Recorder
+	rows []*snapshot.Snapshot
+	g    *group
 	// keep is the factor of the rows' keep probability.
 	keep float64
 	// size is what the bodies count for in the queue.
@@ -59,9 +60,13 @@ func (q *request) packGroup(sl *slab) {
 
 // packRow copies a complete row: attributes and bodies as the list allows.
 func (q *request) packRow(sl *slab, s *snapshot.Snapshot) {
-	plan := q.plan
+	plan := q.r.plan
 	p := sl.add()
-	sl.pack(p, s, scrub(s.Error))
+	err := s.Error
+	if err != "" {
+		err = scrub(err)
+	}
+	sl.pack(p, s, err)
 	if p.keepProb = q.keep; s.KeepProb != 0 {
 		p.keepProb *= s.KeepProb
 	}
@@ -79,19 +84,35 @@ func (q *request) packRow(sl *slab, s *snapshot.Snapshot) {
 		v := s.Attrs.Get(e)
 		p.entity, p.hasEntity = v.String(), !v.IsNull()
 	}
-	if plan.All {
+	switch {
+	case plan.All:
 		p.schema, p.attrs = s.Attrs.Schema, put(&sl.values, s.Attrs.Values)
-		return
+	case len(s.Attrs.Values) == len(plan.fields) && s.Attrs.Schema == plan.same.Load():
+		p.schema, p.attrs = plan.schema, put(&sl.values, s.Attrs.Values)
+	default:
+		p.schema, p.attrs = plan.schema, q.project(sl, s.Attrs)
 	}
-	p.schema, p.attrs = plan.schema, span{uint32(len(sl.values)) + 1, uint32(len(plan.fields))}
-	for _, at := range plan.binder.Bind(s.Attrs.Schema) {
-		sl.values = append(sl.values, s.Attrs.At(at))
+}
+
+// project copies the attributes that the list names, and remembers a schema that is the
+// list: its rows are copied at once.
+func (q *request) project(sl *slab, a decision.Attrs) span {
+	at := q.r.plan.binder.Bind(a.Schema)
+	all := span{uint32(len(sl.values)) + 1, uint32(len(at))}
+	same := a.Schema != nil && a.Schema.Len() == len(at)
+	for i, from := range at {
+		sl.values = append(sl.values, a.At(from))
+		same = same && i == from
 	}
+	if same {
+		q.r.plan.same.Store(a.Schema)
+	}
+	return all
 }
 
 // packBody copies what is kept of a body, and returns the length of the original.
 func (q *request) packBody(sl *slab, src []byte, length decision.Opt[int64]) (at span, total decision.Opt[int64], cut bool) {
-	kept := src[:min(len(src), q.maxBody)]
+	kept := src[:min(len(src), q.r.opts.MaxBody)]
 	total = decision.Some(max(length.V, int64(len(src))))
 	return put(&sl.bytes, kept), total, total.V > int64(len(kept))
 }

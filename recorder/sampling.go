@@ -293,6 +293,9 @@ func (r *Recorder) keep(g *group, drawn bool) bool {
 // keepRows is keep for rows that came complete.
 func (r *Recorder) keepRows(rows []*snapshot.Snapshot) (factor float64, kept bool) {
 	p, met := r.sampler, false
+	if p.rate >= 1 && !p.tailed {
+		return 1, true
+	}
 	if p.tailed {
 		for _, s := range rows {
 			met = p.Meets(&SampledRow{s.Scenario, s.Action, s.RuleID, s.Status, s.Confidence}) || met

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"encoding/binary"
 	"time"
 	"unsafe"
 
@@ -24,8 +25,7 @@ const (
 // memory costs more than all the rest of a hand-over, so a packed row holds what every row
 // has, and numbers the parts that only some have.
 type slab struct {
-	requests []handedOver
-	rows     []packed
+	rows []packed
 
 	bytes      []byte
 	values     []decision.Value
@@ -36,15 +36,8 @@ type slab struct {
 	measures   []measure
 	makers     []maker
 	marks      []mark
-}
 
-// handedOver is one request in a slab: rows [first, first+n).
-type handedOver struct {
-	// ticket orders the requests of all slabs.
-	ticket   uint64
-	size     int64
-	first, n int32
-	whole    bool
+	_ [64]byte // two shards' slabs may be neighbours in memory
 }
 
 // span is a part of one of the slab's arrays: at is its place counted from 1, and 0 means
@@ -55,9 +48,14 @@ func put[T any](arena *[]T, src []T) span {
 	if src == nil {
 		return span{}
 	}
-	s := span{uint32(len(*arena)) + 1, uint32(len(src))}
-	*arena = append(*arena, src...)
-	return s
+	n := len(*arena)
+	if end := n + len(src); end <= cap(*arena) {
+		*arena = (*arena)[:end] // stores the length alone, which append of a slice does not
+		copy((*arena)[n:], src)
+	} else {
+		*arena = append(*arena, src...)
+	}
+	return span{uint32(n) + 1, uint32(len(src))}
 }
 
 // in returns the part; it cannot be appended into its neighbour.
@@ -74,6 +72,12 @@ func in[T any](arena []T, s span) []T {
 
 // packed is a row: what every row has, and where the rest stands.
 type packed struct {
+	// The first row of a request says how large it is, and ticket orders it among the
+	// requests of all slabs. size is 0 in the others, and where a hand-over broke off: such
+	// rows belong to nobody.
+	size   count
+	ticket uint64
+
 	id, requestID              decision.ID
 	time                       time.Time
 	keepProb                   float64
@@ -85,6 +89,8 @@ type packed struct {
 	hasEntity       bool
 	status          decision.Status
 	inKind, outKind bodyKind
+	// whole: the request's rows came complete.
+	whole bool
 
 	in, out, attrs, candidates, features, notes span
 	verdict, measure, maker, mark               uint32
@@ -134,7 +140,7 @@ type mark struct {
 }
 
 func newSlab(rows int) *slab {
-	return &slab{requests: make([]handedOver, 0, rows), rows: make([]packed, 0, rows)}
+	return &slab{rows: make([]packed, 0, rows)}
 }
 
 // full says when a slab of so many rows is handed on. Rows with uncommonly much of
@@ -144,8 +150,7 @@ func (sl *slab) full(rows int) bool {
 		max(len(sl.values), len(sl.candidates), len(sl.notes)) >= slabBytes/32
 }
 
-// add appends an empty row. Rows that no request in requests claims are skipped: those of
-// a hand-over that broke off.
+// add appends an empty row.
 func (sl *slab) add() *packed {
 	if n := len(sl.rows); n < cap(sl.rows) {
 		sl.rows = sl.rows[:n+1] // reset has cleared it
@@ -163,55 +168,86 @@ func (sl *slab) pack(p *packed, s *snapshot.Snapshot, err string) {
 	p.inputLen = s.InputLen
 	p.candidates = put(&sl.candidates, s.Candidates)
 	p.notes = put(&sl.notes, s.Redacted)
-	if hasVerdict(s) {
-		sl.verdicts = append(sl.verdicts, verdict{question: s.Question, questionType: s.QuestionType, params: s.Params,
-			confidence: s.Confidence, confidenceDef: s.ConfidenceDef, ruleID: s.RuleID, featureSet: s.FeatureSet,
-			propensity: s.Propensity, propensityKind: s.PropensityKind, applied: s.Applied, err: err, errorCode: s.ErrorCode,
-			nd: s.ND, reason: s.Reason, forced: s.Forced})
-		p.verdict = uint32(len(sl.verdicts))
+	verdict, measure, maker, mark := partsOf(s)
+	if verdict {
+		p.verdict = sl.packVerdict(s, err)
 	}
-	if hasMeasure(s) {
-		sl.measures = append(sl.measures, measure{s.Latency, s.Stages, s.Usage, s.Cost, s.Cold, s.Attempts})
-		p.measure = uint32(len(sl.measures))
+	if measure {
+		p.measure = sl.packMeasure(s)
 	}
-	if hasMark(s) {
-		sl.marks = append(sl.marks, mark{s.Entity, s.InputDigest, s.OutputDigest, s.TraceID, s.SpanID, s.Terms})
-		p.mark = uint32(len(sl.marks))
+	if maker {
+		p.maker = sl.packMaker(s)
 	}
-	p.maker = sl.packMaker(s)
+	if mark {
+		p.mark = sl.packMark(s)
+	}
 }
 
-// The has functions are written out because comparing the struct with its zero value,
-// padding, floats and strings included, took as long as all the rest of pack. What fields
-// a row has most often stands first.
-
-func hasVerdict(s *snapshot.Snapshot) bool {
-	return s.Reason != 0 || s.Confidence.Set || s.Question != "" || s.RuleID != "" || s.FeatureSet != "" || s.Forced.Set ||
-		s.Propensity.Set || s.PropensityKind != "" || s.QuestionType != "" || s.Params != "" || s.ConfidenceDef != "" ||
-		s.Applied != "" || s.Error != "" || s.ErrorCode != "" || s.ND != ""
+func (sl *slab) packVerdict(s *snapshot.Snapshot, err string) uint32 {
+	sl.verdicts = append(sl.verdicts, verdict{question: s.Question, questionType: s.QuestionType, params: s.Params,
+		confidence: s.Confidence, confidenceDef: s.ConfidenceDef, ruleID: s.RuleID, featureSet: s.FeatureSet,
+		propensity: s.Propensity, propensityKind: s.PropensityKind, applied: s.Applied, err: err, errorCode: s.ErrorCode,
+		nd: s.ND, reason: s.Reason, forced: s.Forced})
+	return uint32(len(sl.verdicts))
 }
 
-func hasMeasure(s *snapshot.Snapshot) bool {
-	return s.Latency.Set || s.Cost.Set || s.Cold.Set || s.Attempts.Set ||
-		s.Usage != (decision.Usage{}) || s.Stages != (decision.Stages{})
-}
-
-func hasMark(s *snapshot.Snapshot) bool {
-	return s.Entity.Set || s.InputDigest.Set || s.OutputDigest.Set || s.TraceID.Set || s.SpanID.Set ||
-		s.Terms != (snapshot.Terms{})
+func (sl *slab) packMeasure(s *snapshot.Snapshot) uint32 {
+	sl.measures = append(sl.measures, measure{s.Latency, s.Stages, s.Usage, s.Cost, s.Cold, s.Attempts})
+	return uint32(len(sl.measures))
 }
 
 // packMaker adds who decided, unless the row before has the same.
 func (sl *slab) packMaker(s *snapshot.Snapshot) uint32 {
-	if s.Backend == "" && s.Artefact == (decision.Artefact{}) {
-		return 0
-	}
 	n := len(sl.makers)
 	if n > 0 && sl.makers[n-1].backend == s.Backend && sl.makers[n-1].artefact == s.Artefact {
 		return uint32(n)
 	}
 	sl.makers = append(sl.makers, maker{s.Backend, s.Artefact})
 	return uint32(n + 1)
+}
+
+func (sl *slab) packMark(s *snapshot.Snapshot) uint32 {
+	sl.marks = append(sl.marks, mark{s.Entity, s.InputDigest, s.OutputDigest, s.TraceID, s.SpanID, s.Terms})
+	return uint32(len(sl.marks))
+}
+
+// partsOf says which parts a row has. It joins all lengths and flags and branches once a
+// part: comparing the parts with their zero values took as long as all the rest of pack, a
+// chain of || half of it.
+func partsOf(s *snapshot.Snapshot) (verdict, measure, maker, mark bool) {
+	u, t, a := &s.Usage, &s.Stages, &s.Artefact
+	verdict = len(s.Question)|len(s.QuestionType)|len(s.Params)|len(s.ConfidenceDef)|len(s.RuleID)|len(s.FeatureSet)|
+		len(s.PropensityKind)|len(s.Applied)|len(s.Error)|len(s.ErrorCode)|len(s.ND)|int(s.Reason)|
+		bit(s.Confidence.Set)|bit(s.Propensity.Set)|bit(s.Forced.Set) != 0
+	measure = bit(s.Latency.Set)|bit(s.Cost.Set)|bit(s.Cold.Set)|bit(s.Attempts.Set)|
+		bit(u.TokensIn.Set)|bit(u.TokensOut.Set)|bit(u.BytesIn.Set)|bit(u.BytesOut.Set)|bit(u.CPU.Set)|
+		bit(t.Queue.Set)|bit(t.Features.Set)|bit(t.Rules.Set)|bit(t.Model.Set)|bit(t.Transport.Set)|bit(t.Serialise.Set) != 0
+	maker = len(s.Backend)|len(a.EngineVersion)|len(a.StrategyVersion)|len(a.ModelRequested)|len(a.ModelResolved)|
+		len(a.Provider)|len(a.Dialect)|int(a.HTTPStatus) != 0 || !zero(&a.StrategyDigest)
+	mark = len(s.Terms.TrainingUse)|len(s.Terms.Publishable)|bit(s.Entity.Set)|
+		bit(s.InputDigest.Set)|bit(s.OutputDigest.Set)|bit(s.TraceID.Set)|bit(s.SpanID.Set) != 0
+	return verdict, measure, maker, mark
+}
+
+// zero: comparing with an empty array is a call.
+func zero(d *[32]byte) bool {
+	le := binary.LittleEndian
+	return le.Uint64(d[:8])|le.Uint64(d[8:16])|le.Uint64(d[16:24])|le.Uint64(d[24:]) == 0
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// next returns the place of the first request at or after row i, or the end.
+func (sl *slab) next(i int) int {
+	for i < len(sl.rows) && sl.rows[i].size == 0 {
+		i++
+	}
+	return i
 }
 
 // unpack is the reverse of pack, into a slot whose slices then point into the slab.
@@ -247,7 +283,6 @@ func (sl *slab) unpack(p *packed, to *slot) {
 
 // reset empties the slab and lets go of the callers' strings.
 func (sl *slab) reset() {
-	reuse(&sl.requests)
 	reuse(&sl.rows)
 	reuse(&sl.bytes)
 	reuse(&sl.values)

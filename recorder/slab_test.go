@@ -90,7 +90,7 @@ func TestSlabKeepsEveryColumn(t *testing.T) {
 	all.InputLen = decision.Some(int64(2))
 	sl := newSlab(4)
 	for range 2 { // the second time in memory that was used
-		q := request{plan: r.plan, maxBody: 100, rows: rows, keep: 1}
+		q := request{r: r, rows: rows, keep: 1}
 		q.pack(sl)
 		for i, want := range rows {
 			var s slot
@@ -105,7 +105,7 @@ func TestSlabKeepsEveryColumn(t *testing.T) {
 			}
 		}
 		sl.reset()
-		if len(sl.rows)+len(sl.requests)+len(sl.bytes)+len(sl.values)+len(sl.marks) > 0 || sl.rows[:1][0] != (packed{}) {
+		if len(sl.rows)+len(sl.bytes)+len(sl.values)+len(sl.marks) > 0 || sl.rows[:1][0] != (packed{}) {
 			t.Fatal("reset left something behind")
 		}
 	}
@@ -172,7 +172,7 @@ func TestBudgetWrapsAround(t *testing.T) {
 	rows, bytes := 0, int64(0)
 	for i := range 10000 {
 		h := held{1 + rnd.IntN(5), rnd.Int64N(1 << 30)}
-		ticket, ok := b.reserve(h.n, h.size)
+		ticket, after, ok := b.reserve(h.n, h.size)
 		if want := rows+h.n <= maxQueueRows && bytes+h.size <= maxQueueBytes; ok != want {
 			t.Fatalf("request %d: reserve says %v with %d rows, %d bytes held", i, ok, rows, bytes)
 		}
@@ -183,12 +183,15 @@ func TestBudgetWrapsAround(t *testing.T) {
 			last = ticket
 			queue = append(queue, h)
 			rows, bytes = rows+h.n, bytes+h.size
+			if after != countOf(rows, bytes) {
+				t.Fatalf("request %d: %x held, want %x", i, after, countOf(rows, bytes))
+			}
 		}
 		if got := b.held(); got.rows() != rows || got.bytes() != bytes {
 			t.Fatalf("request %d: held %d rows, %d bytes, want %d, %d", i, got.rows(), got.bytes(), rows, bytes)
 		}
 		for len(queue) > 0 && (!ok || rnd.IntN(2) == 0) {
-			b.release(queue[0].n, queue[0].size)
+			b.release(countOf(queue[0].n, queue[0].size))
 			rows, bytes, queue, ok = rows-queue[0].n, bytes-queue[0].size, queue[1:], true
 		}
 	}
