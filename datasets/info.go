@@ -35,7 +35,7 @@ type Info struct {
 	CaptureLists int             `json:"capture_lists"`
 	Attributes   []AttributeInfo `json:"attributes"`
 	// EntityKeys are the ids of the keys under which entities are hashed; Redaction is what
-	// was done about secrets in bodies (secrets, raw-bodies, none). Segments may not say.
+	// was done about secrets in bodies (secrets, raw-bodies). Segments may not say.
 	EntityKeys []string          `json:"entity_keys,omitempty"`
 	Redaction  []string          `json:"redaction,omitempty"`
 	Warnings   []scoring.Warning `json:"warnings"`

@@ -9,6 +9,9 @@ import (
 // does: an import that writes segments itself. The zero Redactor is ready; it is not safe
 // for concurrent use.
 type Redactor struct {
+	// RawBodies leaves bodies as they are, as Capture.RawBodies does.
+	RawBodies bool
+
 	denied  deniedCache
 	secrets secret.Scanner
 }
@@ -28,7 +31,7 @@ func (r *Redactor) Redact(s *snapshot.Snapshot) error {
 		data *[]byte
 		cut  bool
 	}{{"input", &s.Input, cut}, {"output", &s.Output, false}} {
-		if len(*b.data) == 0 {
+		if len(*b.data) == 0 || r.RawBodies {
 			continue
 		}
 		var err error

@@ -59,6 +59,16 @@ type limited struct {
 	wait  time.Duration
 }
 
+// SetOrigin passes on what a recorder says of its rules, to a writer that keeps it.
+func (l *limited) SetOrigin(entityKeyID, redaction, captureList string) {
+	type originSetter interface {
+		SetOrigin(entityKeyID, redaction, captureList string)
+	}
+	if s, ok := l.sink.(originSetter); ok {
+		s.SetOrigin(entityKeyID, redaction, captureList)
+	}
+}
+
 // Append implements Sink.
 func (l *limited) Append(row *snapshot.Snapshot) error {
 	if !l.spool.Full() || l.await() {

@@ -309,16 +309,14 @@ func (r *recording) line(l inputLine, n int) error {
 // redactionOf is what segments say of --raw-input.
 func redactionOf(rawInput string) string {
 	if rawInput == "keep" {
-		return "none"
+		return recorder.RedactionRawBodies
 	}
 	return recorder.RedactionSecrets
 }
 
 // redact takes secrets out of the row at hand.
 func (r *recording) redact() error {
-	if r.flags.proxy.raw == "keep" {
-		return nil
-	}
+	r.redactor.RawBodies = r.flags.proxy.raw == "keep"
 	return r.redactor.Redact(&r.row)
 }
 

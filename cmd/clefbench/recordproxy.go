@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,7 +48,7 @@ func (f *proxyFlags) register(fl *pflag.FlagSet) {
 	fl.StringVar(&f.scenario, "scenario", proxy.DefaultScenario, "scenario of requests that name none")
 	fl.StringVar(&f.backend, "backend", "", "name of who decides (default: the model that was asked for, else the host)")
 	fl.StringVar(&f.bodies, "bodies", "both", "both, input, output or none: which bodies are stored")
-	fl.StringVar(&f.raw, "raw-input", "redact", "redact or keep: what becomes of secrets that stand in bodies (of lines on stdin: in everything)")
+	fl.StringVar(&f.raw, "raw-input", "redact", "redact or keep: what becomes of secrets that stand in bodies")
 	fl.StringVar(&f.maxBody, "max-body", "4MiB", "longest body that is captured")
 	fl.StringVar(&f.memory, "capture-memory", "64MiB", "memory for bodies on their way; beyond it requests pass unrecorded, and are counted")
 	fl.DurationVar(&f.window, "retry-window", proxy.DefaultRetryWindow, "how long a failed attempt waits for its retry")
@@ -74,13 +73,6 @@ func (a *app) recordProxy(ctx context.Context, f *recordFlags) error {
 	segments, err := f.segments()
 	if err != nil {
 		return err
-	}
-	// The recorder tells a writer that it has directly; an uploading spool stands between.
-	digest := ro.Capture.Digest()
-	segments.CaptureDigest = hex.EncodeToString(digest[:])
-	segments.EntityKeyID, segments.Redaction = recorder.KeyID(ro.EntityKey), recorder.RedactionSecrets
-	if ro.Capture.RawBodies {
-		segments.Redaction = recorder.RedactionRawBodies
 	}
 	l, err := f.proxy.open()
 	if err != nil {

@@ -57,7 +57,8 @@ func Recover(path string) (*Recovery, error) {
 }
 
 // RecoverDir recovers every .open file of a directory whose writer is gone. Files of
-// living writers are left alone; errors of single files are joined.
+// living writers are left alone, and so are empty ones: a writer that has just made its
+// file may not have locked it yet. Errors of single files are joined.
 func RecoverDir(dir string) ([]*Recovery, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -67,6 +68,9 @@ func RecoverDir(dir string) ([]*Recovery, error) {
 	var errs []error
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), Ext+OpenExt) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Size() == 0 {
 			continue
 		}
 		r, err := Recover(filepath.Join(dir, e.Name()))
