@@ -81,7 +81,7 @@ func newIntake(o *Options, shards int) *intake {
 	q := &intake{wake: make(chan struct{}, 1)}
 	q.maxRows, q.maxBytes = o.QueueRows, min(o.QueueBytes, maxQueueBytes)
 	q.slabRows = min(slabRows, o.QueueRows)
-	q.wakeAt = min(1024, max(1, o.QueueRows/4))
+	q.wakeAt = min(2048, max(1, o.QueueRows/4))
 	if o.Policy == PolicyBlock {
 		q.block = o.BlockTimeout
 	}
@@ -298,9 +298,9 @@ func (q *intake) sum() *account {
 	return &a
 }
 
-// take moves the slabs of all shards to the lanes, one a shard. What is left and what
+// take moves the slabs of all shards to the lanes, one a shard, and returns their rows. What is left and what
 // comes has later tickets than everything that was taken: all shards stand still.
-func (q *intake) take(lanes []lane) {
+func (q *intake) take(lanes []lane) (rows int) {
 	q.freeze()
 	defer q.thaw()
 	for i, s := range q.shards {
@@ -311,7 +311,8 @@ func (q *intake) take(lanes []lane) {
 			s.slab = nil
 		}
 	}
-	q.taken.Store(q.in.Load())
+	now := q.in.Load()
+	return count(now - q.taken.Swap(now)).rows()
 }
 
 // settle counts what became of a request that was taken: written rows, the others dropped

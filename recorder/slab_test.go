@@ -156,6 +156,25 @@ func TestOrderOfACaller(t *testing.T) {
 	}
 }
 
+// Under even traffic the drain comes by itself, before the callers have to wake it, and
+// keeps away while there is none.
+func TestDrainKeepsPace(t *testing.T) {
+	sink := &memory{}
+	bubble(t, sink, Options{QueueRows: 400, FlushInterval: time.Second}, func(r *Recorder) {
+		most := 0
+		for i := range 5000 {
+			time.Sleep(time.Millisecond)
+			r.Record(context.Background(), row(i))
+			if i > 1100 { // from the first look on
+				most = max(most, r.Stats().Queued)
+			}
+		}
+		if most < 25 || most > 75 { // 100 wake it
+			t.Errorf("up to %d rows waited, half of 100 are wanted", most)
+		}
+	})
+}
+
 // The order of tickets is kept over the point where they wrap around.
 func TestBudgetWrapsAround(t *testing.T) {
 	b := budget{maxRows: maxQueueRows, maxBytes: maxQueueBytes}
