@@ -125,7 +125,7 @@ func TestLedgerClosesUnderStress(t *testing.T) {
 				return nil
 			}
 			var draws atomic.Uint64
-			r := newRecorder(t, sink, Options{QueueRows: 40, QueueBytes: 4 << 10, FlushInterval: time.Millisecond, FlushRows: 30, EntityKey: key,
+			r := newRecorder(t, sink, Options{QueueRows: 400, QueueBytes: 100 << 10, FlushInterval: time.Millisecond, FlushRows: 30, EntityKey: key,
 				SampleRate: 0.8, Policy: policy, BlockTimeout: 2 * time.Millisecond, Scenario: "s",
 				Random: func() float64 {
 					if draws.Add(1)%97 == 0 {
