@@ -195,7 +195,7 @@ func stress(t *testing.T, r *Recorder) tally {
 				case 0:
 					a := row(i)
 					a.Input = bytes.Repeat([]byte{'x'}, i)
-					if i%50 == 0 {
+					if i%9 == 0 {
 						a.Scenario = ""
 					}
 					rows.Add(3)
