@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest", "window"},
 	{"internal/attribute"},
 	{"internal/expr"},
-	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote", "backends/systemone"},
+	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote", "backends/systemone", "backends/cel", "backends/cedar"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
 	{"datasets/runs"},
 	{"datasets", "reports", "spool", "recorder/proxy", "recorder/metrics"},
@@ -30,6 +30,8 @@ var layers = [][]string{
 // thirdParty names the modules that a package may import directly; a package that is
 // not listed may import none.
 var thirdParty = map[string][]string{
+	"backends/cedar":      {"github.com/cedar-policy/cedar-go"},
+	"backends/cel":        {"cel.dev/cel-go"},
 	"internal/document":   {"go.yaml.in/yaml/v4"},
 	"internal/expr":       {"cel.dev/cel-go"},
 	"internal/stats":      {"gonum.org/v1/gonum"},

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -304,6 +305,38 @@ func (n *Node) SomeTexts(hint string) []string {
 		n.Errorf(hint, "%s is empty", n.path)
 	}
 	return n.Texts()
+}
+
+// Label reads the label of an action: text without blanks around it, at most 200 bytes.
+func (n *Node) Label() (string, bool) {
+	s, ok := n.Text()
+	switch {
+	case !ok:
+		return "", false
+	case strings.TrimSpace(s) != s || s == "":
+		n.Errorf("", "%s must be text without blanks around it", n.path)
+	case len(s) > 200:
+		n.Errorf("", "%s has %d bytes, the limit is 200", n.path, len(s))
+	default:
+		return s, true
+	}
+	return "", false
+}
+
+// Object reads a map as the text of a JSON object, with its keys sorted.
+func (n *Node) Object() (string, bool) {
+	if !n.IsMap() {
+		n.want("a map")
+		return "", false
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // what a file says stays readable in an answer
+	before := n.file.Problems.Errors()
+	if err := enc.Encode(n.JSON()); err != nil {
+		n.Errorf("", "%s: %v", n.path, err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), n.file.Problems.Errors() == before
 }
 
 // TrailingComment returns the comment that follows plain text on its line, or "". In

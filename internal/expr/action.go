@@ -319,7 +319,7 @@ func (w *actionReader) scalar(n *document.Node) {
 func (w *actionReader) text(n *document.Node, s string) {
 	segments, bad := parseTemplate(s, w.scope)
 	if bad != nil {
-		n.File().Errorf(locate(w.o.Data, n, s, bad.offset), bad.hint, "%s", bad.message)
+		n.File().Errorf(document.Locate(w.o.Data, n, s, bad.offset), bad.hint, "%s", bad.message)
 		return
 	}
 	w.raw(`"`)

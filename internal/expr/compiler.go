@@ -101,7 +101,7 @@ func compileNode[T any](c *Compiler, n *document.Node, compile func(string) (*T,
 	}
 	p, findings := compile(text)
 	for _, f := range findings {
-		n.File().Errorf(locate(c.data, n, text, f.offset), f.hint, "%s", f.message)
+		n.File().Errorf(document.Locate(c.data, n, text, f.offset), f.hint, "%s", f.message)
 	}
 	return p
 }
@@ -109,7 +109,7 @@ func compileNode[T any](c *Compiler, n *document.Node, compile func(string) (*T,
 func (c *Compiler) warnUnrecorded(n *document.Node, r *reading) {
 	text, _ := n.Text()
 	for i, a := range r.reads {
-		c.scope.WarnUnrecorded(n.File(), locate(c.data, n, text, r.offsets[i]), a)
+		c.scope.WarnUnrecorded(n.File(), document.Locate(c.data, n, text, r.offsets[i]), a)
 	}
 }
 

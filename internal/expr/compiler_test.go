@@ -200,10 +200,6 @@ func parse(t testing.TB, text string) (*document.File, *document.Node) {
 	return f, n
 }
 
-func parseAny(text string) (*document.File, *document.Node, error) {
-	return document.Parse("f.yaml", []byte(text))
-}
-
 // Positions of findings in a file, through each way of writing a condition.
 func TestBoolFindsThePlace(t *testing.T) {
 	for _, tc := range []struct{ file, want string }{

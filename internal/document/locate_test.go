@@ -1,4 +1,4 @@
-package expr
+package document
 
 import (
 	"strings"
@@ -8,7 +8,16 @@ import (
 	"github.com/clefbench/clefbench/decision"
 )
 
-// Each text holds the mark @, and so does the file: locate must find the one for the
+func parse(t testing.TB, text string) *Node {
+	t.Helper()
+	_, n, err := Parse("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Each text holds the mark @, and so does the file: Locate must find the one for the
 // other. want "line only" where the two cannot be matched.
 func TestLocateFindsTheMark(t *testing.T) {
 	for _, tc := range []struct{ name, file string }{
@@ -29,7 +38,7 @@ func TestLocateFindsTheMark(t *testing.T) {
 		{"not ASCII", "é: 1\nif: '\"é\" && @b'\n"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, root := parse(t, tc.file)
+			root := parse(t, tc.file)
 			n := root
 			if v := root.Map().Get("x"); v != nil && v.IsMap() {
 				n = v
@@ -43,7 +52,7 @@ func TestLocateFindsTheMark(t *testing.T) {
 			raw, _, _ := strings.Cut(tc.file, "@")
 			last := raw[strings.LastIndexByte(raw, '\n')+1:]
 			want := decision.Position{File: "f.yaml", Line: 1 + strings.Count(raw, "\n"), Column: 1 + utf8.RuneCountInString(last)}
-			if got := locate([]byte(tc.file), n, text, utf8.RuneCountInString(before)); got != want {
+			if got := Locate([]byte(tc.file), n, text, utf8.RuneCountInString(before)); got != want {
 				t.Errorf("got %v, want %v (text %q)", got, want, text)
 			}
 		})
@@ -59,10 +68,10 @@ func TestLocateGivesNoColumnItCannotKnow(t *testing.T) {
 		{"folded with deeper lines", "if: >\n  a\n\n  b @\n", 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, root := parse(t, tc.file)
+			root := parse(t, tc.file)
 			n := root.Map().Get("if")
 			text, _ := n.Text()
-			got := locate([]byte(tc.file), n, text, strings.Index(text, "@"))
+			got := Locate([]byte(tc.file), n, text, strings.Index(text, "@"))
 			if got.Column != 0 || got.Line < 1 || got.Line > 1+strings.Count(tc.file, "\n") {
 				t.Errorf("got %v", got)
 			}
@@ -71,8 +80,8 @@ func TestLocateGivesNoColumnItCannotKnow(t *testing.T) {
 }
 
 func TestLocateWithoutData(t *testing.T) {
-	_, root := parse(t, "if: a && b\n")
-	if got := locate(nil, root.Map().Get("if"), "a && b", 5); got.Line != 1 || got.Column != 0 {
+	root := parse(t, "if: a && b\n")
+	if got := Locate(nil, root.Map().Get("if"), "a && b", 5); got.Line != 1 || got.Column != 0 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -82,14 +91,14 @@ func FuzzLocate(f *testing.F) {
 		f.Add(s, 3)
 	}
 	f.Fuzz(func(t *testing.T, file string, offset int) {
-		_, root, err := parseAny(file)
+		_, root, err := Parse("f.yaml", []byte(file))
 		if err != nil || !root.IsMap() {
 			return
 		}
 		for _, e := range root.Map().Entries() {
 			if text, ok := "", e.Value.IsScalar() && !e.Value.IsNull(); ok {
 				text, _ = e.Value.Text()
-				got := locate([]byte(file), e.Value, text, offset)
+				got := Locate([]byte(file), e.Value, text, offset)
 				if got.Line < 1 || got.Line > 1+strings.Count(file, "\n")+strings.Count(file, "\r")+strings.Count(file, "\u2028")+strings.Count(file, "\u2029")+strings.Count(file, "\u0085") {
 					t.Errorf("line %d of %q", got.Line, file)
 				}

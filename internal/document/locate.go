@@ -1,4 +1,4 @@
-package expr
+package document
 
 import (
 	"bytes"
@@ -6,14 +6,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/clefbench/clefbench/decision"
-	"github.com/clefbench/clefbench/internal/document"
 )
 
-// locate returns where the rune at offset of a node's text stands in the file. It walks
-// the text and the raw bytes side by side through quotes, escapes and folded lines, and
-// gives the column only while the two agree: a wrong column is worse than none. Where
-// they part, the answer is the last line they shared, without a column.
-func locate(data []byte, n *document.Node, text string, offset int) decision.Position {
+// Locate returns where the rune at offset of a node's text stands in the file, whose raw
+// bytes are data. It walks the text and the raw bytes side by side through quotes, escapes
+// and folded lines, and gives the column only while the two agree: a wrong column is worse
+// than none. Where they part, the answer is the last line they shared, without a column.
+func Locate(data []byte, n *Node, text string, offset int) decision.Position {
 	pos := n.Pos()
 	w := walker{raw: data, line: pos.Line, col: pos.Column}
 	if !w.seek() {
