@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/clefbench/clefbench/backends"
+	"github.com/clefbench/clefbench/backends/cel"
 	"github.com/clefbench/clefbench/backends/flash"
 	"github.com/clefbench/clefbench/backends/model"
 	"github.com/clefbench/clefbench/backends/remote"
@@ -33,12 +34,33 @@ func kinds() map[string]backends.Kind {
 		"model": {File: "model.json", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
 			return model.Compile(s.Path, s.Data)
 		}},
+		"cel":    {File: "cel.yaml", Options: []string{"stages"}, Open: openCEL},
 		"decide": {Open: openDecide},
 	}
 }
 
 func kindNames() string {
 	return strings.Join(append(slices.Sorted(maps.Keys(kinds())), replay.RecordedKind), ", ")
+}
+
+// stages reads ?stages=on, with which an engine times its parts.
+func stages(s backends.Source) (bool, error) {
+	switch v := s.Options.Get("stages"); v {
+	case "", "off":
+		return false, nil
+	case "on":
+		return true, nil
+	default:
+		return false, fmt.Errorf("%w: stages is on or off, not %q", backends.ErrSpec, v)
+	}
+}
+
+func openCEL(_ context.Context, s backends.Source) (decision.Backend, error) {
+	timed, err := stages(s)
+	if err != nil {
+		return nil, err
+	}
+	return cel.Compile(s.Path, s.Data, s.Schema, cel.Options{Stages: timed})
 }
 
 // openRules also follows the kill switch file of ?disable=FILE.
