@@ -3,7 +3,7 @@ package rules
 import (
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
-	"github.com/clefbench/clefbench/internal/expr"
+	"github.com/clefbench/clefbench/internal/predicate"
 )
 
 // Check returns everything that is wrong (errors) or doubtful (warnings) in a rules
@@ -15,10 +15,10 @@ func Check(name string, data []byte, schema *decision.Schema) document.Problems 
 	return problems
 }
 
-// unreachable warns of rules behind one that always matches, of rules that repeat the
-// conditions of an earlier one, and of rules that contradict themselves.
-func (r *reader) unreachable() {
-	always := -1
+// doubtful warns of rules that can never decide: those behind one that always matches,
+// those that an earlier one always beats, and those that contradict themselves.
+func (r *reader) doubtful() {
+	always, shadows := -1, predicate.NewShadows()
 	for i := range r.out.rules {
 		x := &r.out.rules[i]
 		if always >= 0 {
@@ -26,50 +26,92 @@ func (r *reader) unreachable() {
 				x.id, r.out.rules[always].id, r.out.rules[always].pos.Line)
 			continue
 		}
-		if a, b := contradiction(conjuncts(x.conditions)); a != nil {
-			r.contradicts(x, a, b)
-		}
-		if len(x.conditions) == 0 && x.tags == nil && !x.off && !x.active.bounded() && !(x.action != nil && x.action.Templated()) {
+		if x.always() {
 			always = i
 		}
-	}
-}
-
-func (r *reader) contradicts(x *rule, a, b *condition) {
-	if a.op == opEq && b.op == opEq {
-		r.doc.Warnf(x.pos, "split the rule, or use in", "rule %q never matches: %s cannot be both %s and %s", x.id, a.name(), a.value, b.value)
-		return
-	}
-	r.doc.Warnf(x.pos, "all conditions of a rule must hold: split the rule", "rule %q never matches: %s cannot be both %s %s and %s %s",
-		x.id, a.name(), operators()[a.op], a.value, operators()[b.op], b.value)
-}
-
-// contradiction returns two conditions of which at most one can hold.
-func contradiction(cs []*condition) (a, b *condition) {
-	for i := range cs {
-		for j := range cs[:i] {
-			if a, b := cs[j], cs[i]; a.name() == b.name() && (a.excludes(b) || b.excludes(a)) {
-				return a, b
+		when := predicate.Formula{}
+		if !x.broken { // a condition that could not be read says nothing
+			when = formula(x.conditions)
+			if !r.contradictory(x, &when) && !x.off {
+				r.shadowed(x, shadows, &when)
 			}
 		}
+		shadows.Add(predicate.Rule{When: when, Sure: x.sure() && !x.broken, Covers: r.covers(i)})
 	}
-	return nil, nil
+	if !shadows.Complete() {
+		r.doc.Warnf(decision.Position{File: r.doc.Name, Line: 1, Column: 1}, "split the file by scenario",
+			"the file has too many rules to compare all of them: some that are never reached may not be listed")
+	}
 }
 
-// excludes reports whether c demands another value than o, or more than o lets through.
-func (c *condition) excludes(o *condition) bool {
-	if c.op == opEq && o.op == opEq {
-		return c.value != o.value
+// sure reports whether the rule decides whenever its conditions hold and it is in force.
+func (r *rule) sure() bool {
+	return r.action != nil && !r.off && (!r.action.Templated() || r.fallback != nil)
+}
+
+// always reports whether no rule after this one is reached. An action that could not be
+// read is taken for one without templates: the mistake in it is another finding.
+func (r *rule) always() bool {
+	return len(r.conditions) == 0 && r.tags == nil && !r.off && !r.active.bounded() && (r.action == nil || r.sure())
+}
+
+// covers tells whether rule i is in force whenever a later one is.
+func (r *reader) covers(i int) func(later int) bool {
+	if !r.out.rules[i].active.bounded() {
+		return nil
 	}
-	cmp, _, ok := expr.Order(c.value, o.value)
-	if !ok {
-		return false
+	return func(later int) bool {
+		if later >= len(r.out.rules) {
+			return false
+		}
+		a, b := &r.out.rules[i].active, &r.out.rules[later].active
+		return b.bounded() && !a.from.After(b.from) && (a.until.IsZero() || !b.until.IsZero() && !b.until.After(a.until))
 	}
-	switch {
-	case c.op == opEq && o.op == opNe:
-		return cmp == 0
-	case !(c.op == opGt || c.op == opGe || c.op == opEq) || !(o.op == opLt || o.op == opLe || o.op == opEq):
-		return false
+}
+
+func (r *reader) shadowed(x *rule, shadows *predicate.Shadows, when *predicate.Formula) {
+	if at, found := shadows.Before(when); found {
+		first := &r.out.rules[at]
+		r.doc.Warnf(x.pos, "move it up, narrow the earlier rule, or remove this one",
+			"rule %q is never reached: rule %q in line %d already matches whatever it matches", x.id, first.id, first.pos.Line)
 	}
-	return cmp > 0 || cmp == 0 && (c.op == opGt || o.op == opLt)
+}
+
+// formula turns conditions into what internal/predicate reasons about.
+func formula(nodes []node) predicate.Formula {
+	f := predicate.Formula{Form: predicate.All, Kids: make([]predicate.Formula, len(nodes))}
+	for i := range nodes {
+		f.Kids[i] = nodes[i].formula()
+	}
+	return f
+}
+
+func (n *node) formula() predicate.Formula {
+	if n.form == formLeaf {
+		return predicate.Formula{Leaf: n.leaf.predicate()}
+	}
+	f := formula(n.kids)
+	f.Form = [...]predicate.Form{formAll: predicate.All, formAny: predicate.Any, formNot: predicate.Not}[n.form]
+	return f
+}
+
+// computed keeps the text of a calculation apart from the attribute of that name, which
+// need not be a number.
+const computed = "="
+
+func (c *condition) predicate() *predicate.Predicate {
+	p := &predicate.Predicate{Name: c.name(), Op: predicateOp(c.op), Value: c.value, List: c.list}
+	if c.calc != nil {
+		p.Name = computed + c.left
+	}
+	if c.re != nil {
+		p.Match = c.re.MatchString
+	}
+	return p
+}
+
+func predicateOp(o operator) predicate.Op {
+	return [...]predicate.Op{opEq: predicate.Eq, opNe: predicate.Ne, opGt: predicate.Gt, opGe: predicate.Ge, opLt: predicate.Lt,
+		opLe: predicate.Le, opContains: predicate.Contains, opPrefix: predicate.Prefix, opSuffix: predicate.Suffix, opIn: predicate.In,
+		opMatches: predicate.Matches, opExists: predicate.Exists}[o]
 }

@@ -24,6 +24,8 @@ type rule struct {
 	// off: the file itself switches the rule off.
 	off    bool
 	active period
+	// broken: something in the rule could not be read.
+	broken bool
 }
 
 // file is a compiled rules file.
@@ -125,7 +127,9 @@ func (r *reader) rules(nodes []*document.Node) {
 	for _, n := range nodes {
 		r.rule(n, seen)
 	}
-	r.unreachable()
+	if r.strict {
+		r.doubtful()
+	}
 }
 
 func (r *reader) rule(n *document.Node, seen map[string]int) {
@@ -133,6 +137,7 @@ func (r *reader) rule(n *document.Node, seen map[string]int) {
 	if !n.IsMap() {
 		return
 	}
+	before := r.doc.Problems.Errors()
 	out := rule{pos: n.Pos()}
 	if id := m.Need("id"); id != nil {
 		out.id = r.id(id, seen)
@@ -158,6 +163,7 @@ func (r *reader) rule(n *document.Node, seen map[string]int) {
 	} else {
 		r.answer(m, &out)
 	}
+	out.broken = r.doc.Problems.Errors() > before
 	r.out.rules = append(r.out.rules, out)
 }
 

@@ -19,6 +19,7 @@ var layers = [][]string{
 	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest", "window"},
 	{"internal/attribute"},
 	{"internal/expr"},
+	{"internal/predicate"},
 	{"backends", "backends/rules", "backends/flash", "backends/model", "backends/remote", "backends/systemone", "backends/cel", "backends/cedar"},
 	{"backends/strategy", "snapshot/arrowfile", "recorder", "replay", "scoring"},
 	{"datasets/runs"},

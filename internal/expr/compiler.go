@@ -168,7 +168,7 @@ func (c *Compiler) check(text string) (*cel.Ast, *reading, []finding) {
 	if iss.Err() != nil {
 		return nil, nil, c.findings(src, text, iss)
 	}
-	w := newRewriter(c.scope, parsed.NativeRep())
+	w := newRewriter(c.scope, text, parsed.NativeRep())
 	w.walk(parsed.NativeRep().Expr())
 	if len(w.findings) > 0 {
 		return nil, nil, w.findings
@@ -312,10 +312,24 @@ func hintFor(text, message string) string {
 		return "compare with =="
 	case strings.Contains(message, "no matching overload") && numbersMixed(message):
 		return "compare a double with a double: write 1.0, not 1"
-	case strings.Contains(message, "no matching overload for '_-_'"):
+	case strings.Contains(message, "no matching overload for '_-_'") && dashed(text):
 		return `a name with dashes is written headers["user-agent"]`
 	}
 	return ""
+}
+
+// dashed reports whether some minus stands without blanks, as in a name.
+func dashed(text string) bool {
+	for rest := text; ; {
+		before, after, found := strings.Cut(rest, "-")
+		if !found {
+			return false
+		}
+		if before != "" && after != "" && !strings.HasSuffix(before, " ") && !strings.HasPrefix(after, " ") {
+			return true
+		}
+		rest = after
+	}
 }
 
 func numbersMixed(message string) bool {

@@ -3,6 +3,7 @@ package expr
 import (
 	"fmt"
 	"regexp/syntax"
+	"unicode"
 
 	"cel.dev/cel-go/common"
 	celast "cel.dev/cel-go/common/ast"
@@ -38,6 +39,7 @@ type finding struct {
 // collects what is wrong with them.
 type rewriter struct {
 	scope    *Scope
+	text     []rune
 	fac      celast.ExprFactory
 	info     *celast.SourceInfo
 	nextID   int64
@@ -47,9 +49,9 @@ type rewriter struct {
 	findings []finding
 }
 
-func newRewriter(scope *Scope, ast *celast.AST) *rewriter {
+func newRewriter(scope *Scope, text string, ast *celast.AST) *rewriter {
 	return &rewriter{
-		scope: scope, fac: celast.NewExprFactory(), info: ast.SourceInfo(), nextID: celast.MaxID(ast),
+		scope: scope, text: []rune(text), fac: celast.NewExprFactory(), info: ast.SourceInfo(), nextID: celast.MaxID(ast),
 		locals: map[string]int{}, reads: map[int]Attr{}, first: map[int]int{},
 	}
 }
@@ -194,10 +196,14 @@ func (w *rewriter) call(e celast.Expr) {
 }
 
 // dashedName finds a name with dashes that was written as if CEL allowed it:
-// headers.user-agent is headers.user minus agent.
+// headers.user-agent is headers.user minus agent. With blanks around it a minus is meant
+// as one.
 func (w *rewriter) dashedName(e celast.Expr) bool {
 	tail, resolves := "", true
 	for e.Kind() == celast.CallKind && e.AsCall().FunctionName() == operators.Subtract {
+		if w.spaced(e) {
+			return false
+		}
 		args := e.AsCall().Args()
 		lead := leading(args[1])
 		if lead.Kind() != celast.IdentKind {
@@ -214,6 +220,13 @@ func (w *rewriter) dashedName(e celast.Expr) bool {
 	key := name[len(root.AsIdent())+1:] + tail
 	w.report(root.ID(), fmt.Sprintf("write %s[%q]", root.AsIdent(), key), "%s%s is a subtraction", name, tail)
 	return true
+}
+
+// spaced reports whether the operator of a call stands beside a blank.
+func (w *rewriter) spaced(e celast.Expr) bool {
+	at := w.offset(e.ID())
+	blank := func(i int) bool { return i >= 0 && i < len(w.text) && unicode.IsSpace(w.text[i]) }
+	return blank(at-1) || blank(at+1)
 }
 
 // leading returns the expression that e starts with: a in a.b.contains(c).
