@@ -1,6 +1,8 @@
 package model
 
 import (
+	"io/fs"
+
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/attribute"
 	"github.com/clefbench/clefbench/internal/document"
@@ -13,9 +15,16 @@ import (
 // It is stricter than [Compile], which knows no data set: a feature must read a built-in
 // name or one that the data set records, of a type that it can read.
 func Check(name string, data []byte, schema *decision.Schema) document.Problems {
-	_, f := read(name, data, attribute.NewClosedScope(schema))
-	f.Problems.Sort()
-	return f.Problems
+	return CheckIn(nil, name, data, schema)
+}
+
+// CheckIn is [Check] for a model whose tree file is in dir, the directory of the model file.
+func CheckIn(dir fs.FS, name string, data []byte, schema *decision.Schema) document.Problems {
+	scope := attribute.NewClosedScope(schema)
+	r := &reader{dir: dir, m: &Model{file: name}, scope: scope, treeScope: scope}
+	r.read(name, data)
+	r.f.Problems.Sort()
+	return r.f.Problems
 }
 
 // attribute checks that the feature can read what it names.

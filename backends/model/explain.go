@@ -31,14 +31,24 @@ func (m *Model) Explain(_ context.Context, req *decision.Request) (*decision.Exp
 		e.Position = m.places[slices.Index(m.actions, d.Action)]
 		e.Text = m.sentence(req.Attrs, &s, &d)
 	case decision.Abstain:
-		e.Text = fmt.Sprintf("%d of %d features have no value and the model declares none for that", s.missing, len(m.features))
+		e.Text = m.unable(&s)
 	default:
 		e.Text = d.Error
 	}
 	return e, nil
 }
 
+func (m *Model) unable(s *probabilities) string {
+	if m.forest != nil {
+		return fmt.Sprintf("none of the %d features has a value", s.missing)
+	}
+	return fmt.Sprintf("%d of %d features have no value and the model declares none for that", s.missing, len(m.features))
+}
+
 func (m *Model) skipped(attrs decision.Attrs) []decision.SkippedRule {
+	if m.forest != nil {
+		return m.forest.absent(attrs)
+	}
 	var out []decision.SkippedRule
 	for i := range m.features {
 		f := &m.features[i]
@@ -66,6 +76,23 @@ type contribution struct {
 
 func (m *Model) sentence(attrs decision.Attrs, s *probabilities, d *decision.Decision) string {
 	first, second := topTwo(s.p[:len(m.bias)])
+	by, cs := "", []contribution(nil)
+	if m.forest != nil {
+		by, cs = ", by path attribution (Saabas)", m.forest.contributions(attrs, m.bind.Bind(attrs.Schema), first, second)
+	} else {
+		cs = m.terms(attrs, first, second)
+	}
+	slices.SortStableFunc(cs, func(a, b contribution) int { return cmp.Compare(math.Abs(b.by), math.Abs(a.by)) })
+	parts := make([]string, 0, shown)
+	for _, c := range cs[:min(shown, len(cs))] {
+		parts = append(parts, fmt.Sprintf("%s %+.3g", c.label, c.by))
+	}
+	return fmt.Sprintf("%s: P(%s) = %.4g, P(%s) = %.4g; for %s over %s%s: %s", d.Action, m.classNames[first], s.p[first],
+		m.classNames[second], s.p[second], m.classNames[first], m.classNames[second], by, strings.Join(parts, ", "))
+}
+
+// terms are the terms of the difference between the logits of two classes.
+func (m *Model) terms(attrs decision.Attrs, first, second int) []contribution {
 	cs := []contribution{{"bias", m.bias[first] - m.bias[second]}}
 	for i := range m.features {
 		f := &m.features[i]
@@ -73,13 +100,7 @@ func (m *Model) sentence(attrs decision.Attrs, s *probabilities, d *decision.Dec
 			cs = append(cs, contribution{f.label(), (m.rows[first][column] - m.rows[second][column]) * x})
 		}
 	}
-	slices.SortStableFunc(cs, func(a, b contribution) int { return cmp.Compare(math.Abs(b.by), math.Abs(a.by)) })
-	parts := make([]string, 0, shown)
-	for _, c := range cs[:min(shown, len(cs))] {
-		parts = append(parts, fmt.Sprintf("%s %+.3g", c.label, c.by))
-	}
-	return fmt.Sprintf("%s: P(%s) = %.4g, P(%s) = %.4g; for %s over %s: %s", d.Action, m.classNames[first], s.p[first],
-		m.classNames[second], s.p[second], m.classNames[first], m.classNames[second], strings.Join(parts, ", "))
+	return cs
 }
 
 func topTwo(p []float64) (first, second int) {

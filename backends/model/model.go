@@ -16,16 +16,18 @@ const ConfidencePeak = "peak"
 // sums overflow.
 const CodeNotFinite = "not-finite"
 
-// Model decides by logistic regression. It is safe for concurrent use.
+// Model decides by logistic regression, or by an ensemble of trees. It is safe for concurrent use.
 type Model struct {
 	// file stands in positions; rule is the name that decisions give as their rule.
 	file, rule, version string
-	scenarios           []string
-	features            []feature
-	columns             int
-	classNames          []string
-	classPlaces         []decision.Position
-	bias                []float64
+	// engine and trees are what reads the file, and the file of trees with its digest.
+	engine, trees string
+	scenarios     []string
+	features      []feature
+	columns       int
+	classNames    []string
+	classPlaces   []decision.Position
+	bias          []float64
 	// rows holds a weight for each column, by class; weights holds the same by column, so
 	// that one value touches neighbours in memory.
 	rows    [][]float64
@@ -35,6 +37,9 @@ type Model struct {
 	actions []string
 	places  []decision.Position
 	utility [][]float64
+	// forest is set for a model of trees; features, columns, rows and weights are then
+	// empty, and bias is zero.
+	forest *forest
 	// classOf gives the class of an action, or -1.
 	classOf []int
 
@@ -44,12 +49,10 @@ type Model struct {
 
 // finish makes a model that was read ready to decide.
 func (m *Model) finish(name string, digest [32]byte) {
-	var names, attrs []string
-	for i := range m.features {
-		f := &m.features[i]
-		names = append(names, f.name)
-		if !slices.Contains(attrs, f.name) {
-			attrs = append(attrs, f.name)
+	names, attrs := m.inputs(), []string(nil)
+	for _, n := range names {
+		if !slices.Contains(attrs, n) {
+			attrs = append(attrs, n)
 		}
 	}
 	for c := range m.columns {
@@ -63,12 +66,27 @@ func (m *Model) finish(name string, digest [32]byte) {
 	m.bind = decision.NewBinder(names...)
 	m.info = decision.Info{
 		Name: name, Kind: "model", Scenarios: m.scenarios, Attributes: attrs,
-		Artefact:     decision.Artefact{EngineVersion: "logistic/1", StrategyVersion: m.version, StrategyDigest: digest},
+		Artefact:     decision.Artefact{EngineVersion: m.engine, StrategyVersion: m.version, StrategyDigest: digest, ModelRequested: m.trees, ModelResolved: m.trees},
 		Capabilities: decision.Capabilities{Deterministic: true, Confidence: true, Timeout: decision.TimeoutChecked},
 	}
 }
 
-// Info describes the model; the strategy digest is the SHA-256 of the file.
+// inputs lists the attributes that are read, in the order in which they are bound.
+func (m *Model) inputs() []string {
+	var names []string
+	for i := range m.features {
+		names = append(names, m.features[i].name)
+	}
+	if m.forest != nil {
+		for i := range m.forest.inputs {
+			names = append(names, m.forest.inputs[i].name)
+		}
+	}
+	return names
+}
+
+// Info describes the model; the strategy digest is the SHA-256 of the file, and of its
+// tree file after it.
 func (m *Model) Info() decision.Info {
 	i := m.info
 	i.Scenarios, i.Attributes = slices.Clone(i.Scenarios), slices.Clone(i.Attributes)
@@ -90,6 +108,11 @@ type probabilities struct {
 func (m *Model) score(attrs decision.Attrs, s *probabilities) {
 	at := m.bind.Bind(attrs.Schema)
 	classes := len(m.bias)
+	if m.forest != nil {
+		m.forest.score(attrs, at, s)
+		s.softmax(classes)
+		return
+	}
 	copy(s.logit[:], m.bias)
 	for i := range m.features {
 		column, x, ok := m.features[i].eval(attrs.At(at[i]))

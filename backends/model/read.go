@@ -2,6 +2,7 @@ package model
 
 import (
 	"crypto/sha256"
+	"io/fs"
 	"math"
 	"slices"
 	"strings"
@@ -20,44 +21,57 @@ const (
 )
 
 // Compile reads model.json. name stands in positions and as the backend's name. The
-// error is a [document.Problems] with everything that is wrong.
-func Compile(name string, data []byte) (*Model, error) {
-	m, f := read(name, data, nil)
-	if err := f.Err(); err != nil {
+// error is a [document.Problems] with everything that is wrong. A model of trees refers to
+// a file beside it: read that with [CompileIn].
+func Compile(name string, data []byte) (*Model, error) { return CompileIn(nil, name, data, nil) }
+
+// CompileIn is [Compile] for a model whose tree file is in dir, the directory of the model
+// file. Schema holds the attributes of the data set at hand and may be nil; with it, a
+// tree model that reads a name which is none is refused. (A logistic model abstains then,
+// trees would go their default ways.)
+func CompileIn(dir fs.FS, name string, data []byte, schema *decision.Schema) (*Model, error) {
+	r := &reader{dir: dir, m: &Model{file: name}}
+	if schema != nil {
+		r.treeScope = attribute.NewClosedScope(schema)
+	}
+	r.read(name, data)
+	if err := r.f.Err(); err != nil {
 		return nil, err
 	}
-	m.finish(name, sha256.Sum256(data))
-	return m, nil
+	r.m.finish(name, sha256.Sum256(append(slices.Clip(data), r.treeData...)))
+	return r.m, nil
 }
 
-// read compiles the file as far as possible; with a scope, it checks the features' names.
-func read(name string, data []byte, scope *attribute.Scope) (*Model, *document.File) {
+// read compiles the file as far as possible.
+func (r *reader) read(name string, data []byte) {
 	f, root, err := document.Parse(name, data)
-	if err != nil {
-		return nil, f
+	if r.f = f; err == nil {
+		r.root(root)
 	}
-	r := &reader{f: f, m: &Model{file: name}, scope: scope}
-	r.root(root)
-	return r.m, f
 }
 
 type reader struct {
 	f *document.File
 	m *Model
-	// scope knows the attributes' names; nil: they are not checked.
-	scope *attribute.Scope
+	// scope knows the attributes' names; nil: they are not checked. treeScope is the same for
+	// a model of trees.
+	scope, treeScope *attribute.Scope
+	// dir holds the tree file, which is then treeData; nil: there is none.
+	dir      fs.FS
+	treeData []byte
 	// none is the list of features when it is empty, until that is reported.
 	none *document.Node
 }
 
 func (r *reader) root(n *document.Node) {
-	top := n.Map("model", "name", "version", "scenarios", "features", "classes", "otherwise", "utility")
-	if v := top.Need("model"); v != nil {
-		if s, ok := v.Text(); ok && s != "logistic" {
-			v.Errorf(`write "logistic"`, "unknown model %q", s)
-		}
+	kind := r.modelKind(n)
+	fields := []string{"model", "name", "version", "scenarios", "features", "classes", "otherwise", "utility"}
+	if kind != logistic {
+		fields = []string{"model", "name", "version", "scenarios", "file", "sha256", "feature_names", "features", "classes", "utility"}
 	}
-	r.m.rule = "logistic"
+	top := n.Map(fields...)
+	top.Need("model")
+	r.m.rule, r.m.engine = kind, "logistic/1"
 	if v := top.Get("name"); v != nil {
 		r.m.rule = text(v)
 	}
@@ -67,6 +81,43 @@ func (r *reader) root(n *document.Node) {
 	if v := top.Get("scenarios"); v != nil {
 		r.m.scenarios = v.SomeTexts("leave the field out to decide any scenario")
 	}
+	if kind != logistic {
+		r.trees(kind, top)
+	} else {
+		r.logistic(top)
+	}
+	if v := top.Get("utility"); v != nil {
+		r.utility(v)
+	} else {
+		r.m.actions, r.m.places = r.m.classNames, r.m.classPlaces
+	}
+}
+
+// logistic, lightgbm and xgboost are the kinds of models.
+const (
+	logistic = "logistic"
+	lightgbm = "lightgbm"
+	xgboost  = "xgboost"
+)
+
+// modelKind tells which fields a file has; an unknown one is read as logistic.
+func (r *reader) modelKind(n *document.Node) string {
+	if !n.IsMap() {
+		return logistic
+	}
+	v := n.Map().Get("model")
+	if v == nil {
+		return logistic
+	}
+	s, ok := v.Text()
+	if kinds := []string{logistic, lightgbm, xgboost}; ok && !slices.Contains(kinds, s) {
+		v.Errorf(attribute.Suggest(s, kinds), "unknown model %q", document.Short(s))
+		return logistic
+	}
+	return s
+}
+
+func (r *reader) logistic(top *document.Map) {
 	if v := top.Need("features"); v != nil {
 		r.features(v)
 		if v.IsList() && r.m.columns == 0 {
@@ -75,11 +126,6 @@ func (r *reader) root(n *document.Node) {
 	}
 	if v := top.Need("classes"); v != nil {
 		r.classes(v, top.Get("otherwise"))
-	}
-	if v := top.Get("utility"); v != nil {
-		r.utility(v)
-	} else {
-		r.m.actions, r.m.places = r.m.classNames, r.m.classPlaces
 	}
 }
 

@@ -32,7 +32,7 @@ func kinds() map[string]backends.Kind {
 			return flash.Open(s.Path, s.Data)
 		}},
 		"model": {File: "model.json", Open: func(_ context.Context, s backends.Source) (decision.Backend, error) {
-			return model.Compile(s.Path, s.Data)
+			return openModel(s.Path, s.Data, s.Schema)
 		}},
 		"cel":    {File: "cel.yaml", Options: []string{"stages"}, Open: openCEL},
 		"decide": {Open: openDecide},
@@ -78,6 +78,21 @@ func openRules(_ context.Context, s backends.Source) (decision.Backend, error) {
 	return e, nil
 }
 
+// openModel also gives the model its directory, for the file of its trees; nothing outside
+// of that directory is read.
+func openModel(path string, data []byte, schema *decision.Schema) (decision.Backend, error) {
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	m, err := model.CompileIn(dir.FS(), path, data, schema)
+	if err != nil {
+		return nil, err // not m: a nil *Model is no nil Backend
+	}
+	return m, nil
+}
+
 // openStrategy also opens the model that the strategy falls back to, which stands
 // beside it.
 func openStrategy(_ context.Context, s backends.Source) (decision.Backend, error) {
@@ -92,7 +107,7 @@ func openStrategy(_ context.Context, s backends.Source) (decision.Backend, error
 		if err != nil {
 			return nil, fmt.Errorf("%s: fallback model: %w", s.Path, err)
 		}
-		if m, err = model.Compile(path, data); err != nil {
+		if m, err = openModel(path, data, s.Schema); err != nil {
 			return nil, err
 		}
 	}

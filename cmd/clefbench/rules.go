@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -199,9 +200,19 @@ func checkFile(name string, data []byte, schema *decision.Schema) (kind string, 
 	case "matrix":
 		return kind, flash.Check(name, data, schema)
 	case "model":
-		return kind, model.Check(name, data, schema)
+		return kind, checkModel(name, data, schema)
 	}
 	return "", document.Problems{{Pos: root.Pos(),
 		Message: "cannot tell what this file is",
 		Hint:    "rules files have rules:, strategies have strategy:, matrices have dimensions and matrix, models have model and classes"}}
+}
+
+// checkModel also gives the model its directory, for the file of its trees.
+func checkModel(name string, data []byte, schema *decision.Schema) document.Problems {
+	dir, err := os.OpenRoot(filepath.Dir(name))
+	if err != nil {
+		return model.Check(name, data, schema)
+	}
+	defer dir.Close()
+	return model.CheckIn(dir.FS(), name, data, schema)
 }

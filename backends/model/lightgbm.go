@@ -1,0 +1,433 @@
+package model
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/document"
+)
+
+// Bits of LightGBM's decision_type.
+const (
+	lgCategorical  = 1 << 0
+	lgDefaultLeft  = 1 << 1
+	lgMissingShift = 2
+	lgMissingMask  = 3
+)
+
+// lightGBM reads a model in LightGBM's text format, line by line, and stops at the first
+// error: nobody writes such a file by hand.
+type lightGBM struct {
+	name string
+	rest string
+	line int
+	e    ensemble
+	// features is the number of features that the header announces.
+	features, perRound int
+}
+
+// lgLine is a line `key=value` and where the value stands.
+type lgLine struct {
+	key, value string
+	pos        decision.Position
+}
+
+// readLightGBM returns the ensemble; the error is a [document.Problems] of one.
+func readLightGBM(name string, data []byte) (*ensemble, error) {
+	r := &lightGBM{name: name, rest: string(data)}
+	r.e = ensemble{engine: "lightgbm/1", scale: 1}
+	if err := r.file(); err != nil {
+		return nil, err
+	}
+	return &r.e, nil
+}
+
+func problem(pos decision.Position, hint, format string, args ...any) error {
+	f := &document.File{Name: pos.File}
+	f.Errorf(pos, hint, format, args...)
+	return f.Err()
+}
+
+func (r *lightGBM) errorf(hint, format string, args ...any) error {
+	return problem(decision.Position{File: r.name, Line: max(1, r.line), Column: 1}, hint, format, args...)
+}
+
+// next returns the next line that is not empty; ok is false at the end.
+func (r *lightGBM) next() (l lgLine, ok bool) {
+	for r.rest != "" {
+		text, rest, _ := strings.Cut(r.rest, "\n")
+		r.rest, r.line = rest, r.line+1
+		if text = strings.TrimRight(text, "\r "); text == "" {
+			continue
+		}
+		key, value, found := strings.Cut(text, "=")
+		l = lgLine{key: key, value: value, pos: decision.Position{File: r.name, Line: r.line, Column: 1}}
+		if found {
+			l.pos.Column = len(key) + 2
+		}
+		return l, true
+	}
+	return lgLine{}, false
+}
+
+func (l *lgLine) errorf(hint, format string, args ...any) error {
+	return problem(l.pos, hint, format, args...)
+}
+
+func (r *lightGBM) file() error {
+	if first, ok := r.next(); !ok || first.key != "tree" {
+		hint := "save the model with Booster.save_model"
+		if strings.HasPrefix(strings.TrimSpace(first.key), "{") {
+			hint = "JSON is dump_model, which cannot be loaded by LightGBM either; use save_model"
+		}
+		return r.errorf(hint, `not a LightGBM text model: the first line is not "tree"`)
+	}
+	l, err := r.header()
+	if err != nil {
+		return err
+	}
+	total := 0
+	for ; strings.HasPrefix(l.key, "Tree"); total = r.total() {
+		if want := strconv.Itoa(len(r.e.trees)); l.key != "Tree" || l.value != want {
+			return l.errorf("", "expected Tree=%s", want)
+		}
+		if l, err = r.tree(total); err != nil {
+			return err
+		}
+	}
+	switch n := len(r.e.trees); {
+	case l.key != "end of trees":
+		return r.errorf("the file may have been cut off", `expected "end of trees" after %d trees`, n)
+	case n == 0:
+		return r.errorf("", "the model has no tree")
+	case n%r.perRound != 0:
+		return r.errorf("", "%d trees are no multiple of num_tree_per_iteration, %d", n, r.perRound)
+	}
+	if r.e.rounds > 0 {
+		r.e.rounds = len(r.e.trees) / r.perRound
+	}
+	return nil
+}
+
+func (r *lightGBM) total() int {
+	n := 0
+	for i := range r.e.trees {
+		n += len(r.e.trees[i].nodes)
+	}
+	return n
+}
+
+// header reads up to the first tree, or the end of trees, and returns that line.
+func (r *lightGBM) header() (lgLine, error) {
+	var objective lgLine
+	classes := 1
+	for {
+		l, ok := r.next()
+		var err error
+		switch {
+		case !ok:
+			return l, r.errorf("the file may have been cut off", "the file ends in its header")
+		case l.key == "Tree" || l.key == "end of trees":
+			return l, r.checkHeader(objective, classes)
+		case l.key == "version":
+			if !slices.Contains([]string{"v2", "v3", "v4"}, l.value) {
+				err = l.errorf("v2, v3 and v4 are read", "unknown version %q", document.Short(l.value))
+			}
+		case l.key == "num_class":
+			classes, err = l.int(1, maxClasses)
+		case l.key == "num_tree_per_iteration":
+			r.perRound, err = l.int(1, maxClasses)
+		case l.key == "max_feature_idx":
+			r.features, err = l.int(0, maxColumns)
+			r.features++
+		case l.key == "objective":
+			objective = l
+		case l.key == "average_output":
+			r.e.rounds = 1
+		case l.key == "feature_names":
+			r.e.names = strings.Fields(l.value)
+		}
+		if err != nil {
+			return l, err
+		}
+	}
+}
+
+func (r *lightGBM) checkHeader(objective lgLine, classes int) error {
+	switch {
+	case r.perRound == 0:
+		return r.errorf("", "the header has no num_tree_per_iteration")
+	case r.features == 0 || len(r.e.names) != r.features:
+		return r.errorf("", "%d feature_names for %d features", len(r.e.names), r.features)
+	}
+	if i := firstDouble(r.e.names); i >= 0 {
+		return r.errorf("", "the feature name %q stands twice", document.Short(r.e.names[i]))
+	}
+	want := classes
+	if err := r.objective(objective, &want); err != nil {
+		return err
+	}
+	if r.perRound != want {
+		return r.errorf("", "num_tree_per_iteration is %d, the objective has %d", r.perRound, want)
+	}
+	r.e.groups, r.e.base = want, make([]float64, want)
+	return nil
+}
+
+func firstDouble(names []string) int {
+	seen := make(map[string]bool, len(names))
+	for i, n := range names {
+		if seen[n] {
+			return i
+		}
+		seen[n] = true
+	}
+	return -1
+}
+
+// objective accepts those whose sums are logits of classes.
+func (r *lightGBM) objective(l lgLine, classes *int) error {
+	words := strings.Fields(l.value)
+	if len(words) == 0 {
+		return r.errorf("train with objective binary or multiclass", "the header names no objective: it is not known what the sums mean")
+	}
+	switch words[0] {
+	case "binary":
+		*classes = 1
+		for _, w := range words[1:] {
+			if s, ok := strings.CutPrefix(w, "sigmoid:"); ok {
+				x, err := strconv.ParseFloat(s, 64)
+				if err != nil || !(x > 0) || math.IsInf(x, 1) {
+					return l.errorf("", "sigmoid %q must be a number above 0", document.Short(s))
+				}
+				r.e.scale = x
+			}
+		}
+		return nil
+	case "multiclass":
+		if *classes < 2 {
+			return l.errorf("", "multiclass with num_class %d", *classes)
+		}
+		return nil
+	case "multiclassova":
+		return l.errorf("train with objective multiclass", "objective multiclassova gives each class a probability of its own, which do not sum to 1")
+	}
+	return l.errorf("train with objective binary or multiclass", "objective %q predicts no class: which action would its numbers mean?", document.Short(words[0]))
+}
+
+func (l *lgLine) int(lo, hi int) (int, error) {
+	n, err := strconv.Atoi(l.value)
+	if err != nil || n < lo || n > hi {
+		return 0, l.errorf("", "%s must be a whole number from %d to %d, got %q", l.key, lo, hi, document.Short(l.value))
+	}
+	return n, nil
+}
+
+// lgTree is the lines of one tree.
+type lgTree struct {
+	leaves, sets                int
+	feature, left, right, kind  []int64
+	threshold, value            []float64
+	leafCount, innerCount       []float64
+	boundaries, bits            []int64
+	words                       []uint32
+	at, atFeature, atBoundaries lgLine
+}
+
+// tree reads one tree and returns the line that follows it.
+func (r *lightGBM) tree(total int) (lgLine, error) {
+	t := lgTree{leaves: -1}
+	t.at = lgLine{key: "Tree", pos: decision.Position{File: r.name, Line: r.line, Column: 1}}
+	for {
+		l, ok := r.next()
+		switch {
+		case !ok:
+			return l, r.errorf("the file may have been cut off", "the file ends in tree %d", len(r.e.trees))
+		case l.key == "Tree" || l.key == "end of trees":
+			nodes, err := t.nodes(r.features)
+			r.e.trees = append(r.e.trees, tree{group: len(r.e.trees) % r.perRound, nodes: nodes})
+			return l, err
+		}
+		if err := t.field(&l); err != nil {
+			return l, err
+		}
+		if t.leaves > 0 && 2*t.leaves+total > maxNodes {
+			return l, l.errorf("", "more than %d nodes", maxNodes)
+		}
+	}
+}
+
+func (t *lgTree) field(l *lgLine) (err error) {
+	switch l.key {
+	case "num_leaves":
+		t.leaves, err = l.int(1, maxNodes/2)
+	case "num_cat":
+		t.sets, err = l.int(0, maxNodes)
+	case "is_linear":
+		if l.value != "0" {
+			return l.errorf("train with linear_tree off", "leaves that are linear models are not supported")
+		}
+	case "split_feature":
+		t.atFeature = *l
+		t.feature, err = l.ints(t.leaves-1, 0, math.MaxInt32)
+	case "left_child":
+		t.left, err = l.ints(t.leaves-1, int64(-t.leaves), int64(t.leaves)-2)
+	case "right_child":
+		t.right, err = l.ints(t.leaves-1, int64(-t.leaves), int64(t.leaves)-2)
+	case "decision_type":
+		t.kind, err = l.ints(t.leaves-1, math.MinInt8, math.MaxUint8)
+	case "threshold":
+		t.threshold, err = l.floats(t.leaves - 1)
+	case "leaf_value":
+		t.value, err = l.floats(t.leaves)
+	case "leaf_count":
+		t.leafCount, err = l.floats(t.leaves)
+	case "internal_count":
+		t.innerCount, err = l.floats(t.leaves - 1)
+	case "cat_boundaries":
+		t.atBoundaries = *l
+		t.boundaries, err = l.ints(t.sets+1, 0, math.MaxInt32)
+	case "cat_threshold":
+		t.bits, err = l.ints(-1, 0, math.MaxUint32)
+	}
+	return err
+}
+
+// ints reads n numbers; n < 0 takes any number of them.
+func (l *lgLine) ints(n int, lo, hi int64) ([]int64, error) {
+	var out []int64
+	err := l.words(n, func(w string) bool {
+		x, err := strconv.ParseInt(w, 10, 64)
+		out = append(out, x)
+		return err == nil && x >= lo && x <= hi
+	})
+	return out, err
+}
+
+func (l *lgLine) floats(n int) ([]float64, error) {
+	var out []float64
+	err := l.words(n, func(w string) bool {
+		x, err := strconv.ParseFloat(w, 64)
+		out = append(out, x)
+		return err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
+	})
+	return out, err
+}
+
+// words gives each word of the line to add, which is false when it cannot be.
+func (l *lgLine) words(n int, add func(string) bool) error {
+	count, rest, column := 0, l.value, l.pos.Column
+	for rest != "" {
+		w, after, _ := strings.Cut(rest, " ")
+		if w != "" && !add(w) {
+			return problem(decision.Position{File: l.pos.File, Line: l.pos.Line, Column: column}, "", "%s: %q is not a number that can stand here", l.key, document.Short(w))
+		}
+		if w != "" {
+			count++
+		}
+		rest, column = after, column+len(w)+1
+	}
+	if n >= 0 && count != n {
+		return l.errorf("num_leaves and num_cat stand before the other lines of a tree", "%s has %d numbers, want %d", l.key, count, n)
+	}
+	return nil
+}
+
+// nodes joins the lines. The inner nodes come first, then the leaves.
+func (t *lgTree) nodes(features int) ([]treeNode, error) {
+	inner := t.leaves - 1
+	switch {
+	case t.leaves < 1:
+		return nil, t.at.errorf("", "the tree has no num_leaves")
+	case len(t.value) != t.leaves:
+		return nil, t.at.errorf("", "the tree has no leaf_value")
+	case len(t.feature) != inner || len(t.left) != inner || len(t.right) != inner || len(t.kind) != inner || len(t.threshold) != inner:
+		return nil, t.at.errorf("", "the tree needs split_feature, threshold, decision_type, left_child and right_child")
+	}
+	if err := t.checkSets(); err != nil {
+		return nil, err
+	}
+	out := make([]treeNode, inner+t.leaves)
+	for i := range inner {
+		n, err := t.split(i, features)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = n
+	}
+	for k, x := range t.value {
+		out[inner+k] = treeNode{left: -1, value: x}
+		if t.leafCount != nil {
+			out[inner+k].cover = t.leafCount[k]
+		}
+	}
+	return out, nil
+}
+
+// checkSets turns the sets' words into what the walk reads, and holds the bounds of the category sets to the words that there are.
+func (t *lgTree) checkSets() error {
+	b := t.boundaries
+	if t.sets == 0 {
+		return nil
+	}
+	t.words = make([]uint32, len(t.bits))
+	for i, w := range t.bits {
+		t.words[i] = uint32(w)
+	}
+	if len(b) != t.sets+1 || b[0] != 0 || !slices.IsSorted(b) || b[t.sets] != int64(len(t.bits)) {
+		l := t.atBoundaries
+		if l.key == "" {
+			l = t.at
+		}
+		return l.errorf("", "cat_boundaries must rise from 0 to the number of words in cat_threshold, %d", len(t.bits))
+	}
+	return nil
+}
+
+func (t *lgTree) split(i, features int) (treeNode, error) {
+	kind, inner := t.kind[i], int64(t.leaves-1)
+	if t.feature[i] >= int64(features) {
+		return treeNode{}, t.atFeature.errorf("", "node %d splits on feature %d of %d", i, t.feature[i], features)
+	}
+	// A child -k is leaf k-1.
+	child := func(c int64) int32 {
+		if c < 0 {
+			c = inner - 1 - c
+		}
+		return int32(c)
+	}
+	n := treeNode{left: child(t.left[i]), right: child(t.right[i]), feature: int32(t.feature[i]), value: t.threshold[i]}
+	if t.innerCount != nil {
+		n.cover = t.innerCount[i]
+	}
+	if kind&lgCategorical != 0 {
+		k := t.threshold[i]
+		if k != math.Trunc(k) || k < 0 || k >= float64(t.sets) {
+			return n, t.at.errorf("", "node %d has category set %v of %d", i, k, t.sets)
+		}
+		n.missing, n.set = floorOut, t.words[t.boundaries[int(k)]:t.boundaries[int(k)+1]]
+		return n, nil
+	}
+	left := kind&lgDefaultLeft != 0
+	switch kind >> lgMissingShift & lgMissingMask {
+	case 0:
+		n.missing = missingZero
+	case 1:
+		n.missing = pick(left, zeroLeft, zeroRight)
+	case 2:
+		n.missing = pick(left, nanLeft, nanRight)
+	default:
+		return n, t.at.errorf("", "node %d has decision_type %d, whose missing type is unknown", i, kind)
+	}
+	return n, nil
+}
+
+func pick(left bool, a, b missing) missing {
+	if left {
+		return a
+	}
+	return b
+}
