@@ -140,7 +140,15 @@ func (r *jsonReader) bracketed(path string, open json.Delim, what string, item f
 // value decodes the next value into v.
 func (r *jsonReader) value(path string, v any) error {
 	at := r.here()
-	if err := r.dec.Decode(v); err != nil {
+	err := r.dec.Decode(v)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		// The decoder counts from somewhere inside of its buffer, Unmarshal from the value.
+		if again := json.Unmarshal(r.data[at:], new(json.RawMessage)); errors.As(again, &syntax) {
+			err, syntax.Offset = again, syntax.Offset+at
+		}
+	}
+	if err != nil {
 		return r.fail(at, path, err)
 	}
 	return nil

@@ -23,8 +23,10 @@ const (
 type lightGBM struct {
 	name string
 	rest string
-	line int
-	e    ensemble
+	// version is that of the format.
+	version string
+	line    int
+	e       ensemble
 	// features is the number of features that the header announces.
 	features, perRound int
 }
@@ -133,6 +135,7 @@ func (r *lightGBM) header() (lgLine, error) {
 		case l.key == "Tree" || l.key == "end of trees":
 			return l, r.checkHeader(objective, classes)
 		case l.key == "version":
+			r.version = l.value
 			if !slices.Contains([]string{"v2", "v3", "v4"}, l.value) {
 				err = l.errorf("v2, v3 and v4 are read", "unknown version %q", document.Short(l.value))
 			}
@@ -160,6 +163,8 @@ func (r *lightGBM) checkHeader(objective lgLine, classes int) error {
 	switch {
 	case r.perRound == 0:
 		return r.errorf("", "the header has no num_tree_per_iteration")
+	case r.e.rounds > 0 && r.version == "v2":
+		return r.errorf("train it again with LightGBM 3 or later", "a random forest (average_output) of version v2: its leaves may be probabilities or logits, which depends on the release")
 	case r.features == 0 || len(r.e.names) != r.features:
 		return r.errorf("", "%d feature_names for %d features", len(r.e.names), r.features)
 	}

@@ -49,7 +49,7 @@ a hint. Errors exit with 2, warnings with 0, unless --strict makes them 2.
 With --dataset the attributes that the data set records are known, and a rules file is
 also run on its decisions: hits of each rule, rules that never fire, the share that no
 rule decides, and why. With --sample a JSON object of attributes ("-" is stdin) is
-decided by each rules or strategy file, and the decision printed as JSON.`,
+decided by each rules, strategy or model file, and the decision printed as JSON.`,
 		Example: `  clefbench rules check edge.yaml
   clefbench rules check --strict --dataset snapshots backends/*/*.yaml
   echo '{"headers":{"user-agent":"curl/8"},"metrics":{"load":0.9}}' | clefbench rules check --rules edge.yaml -`,

@@ -42,10 +42,10 @@ type sampleSkipped struct {
 	Cause string `json:"cause"`
 }
 
-// decideSample asks a rules or strategy file about one sample and prints the decision.
+// decideSample asks a rules, strategy or model file about one sample and prints the decision.
 func (a *app) decideSample(ctx context.Context, kind, name string, data []byte, schema *decision.Schema, from string, sample []byte) error {
-	if kind != "rules" && kind != "strategy" {
-		return fail(exitUsage, "", "a %s file decides no sample: --sample is for rules and strategies", kind)
+	if kind != "rules" && kind != "strategy" && kind != "model" {
+		return fail(exitUsage, "", "a %s file decides no sample: --sample is for rules, strategies and models", kind)
 	}
 	attrs, err := sampleAttrs(sample)
 	if err != nil {
