@@ -13,6 +13,9 @@ import (
 	"github.com/clefbench/clefbench/internal/document"
 )
 
+// maxFields bounds the fields of an object that is walked.
+const maxFields = 1000
+
 // jsonReader walks a large JSON file without holding a tree of it, and knows where it is.
 // Package document reads the small files that people write; it keeps a node of some
 // hundred bytes for each number, of which a tree file has a million.
@@ -101,13 +104,21 @@ func (r *jsonReader) fail(start int64, path string, err error) error {
 // object calls field for each key; field must read the value. What the path is is for
 // messages only.
 func (r *jsonReader) object(path string, field func(key string) error) error {
+	var seen []string
 	return r.bracketed(path, '{', "an object", func() error {
 		at := r.here()
-		key, err := r.dec.Token()
+		token, err := r.dec.Token()
 		if err != nil {
 			return r.fail(at, path, err)
 		}
-		return field(key.(string))
+		key, _ := token.(string) // the decoder lets nothing else be a key
+		if slices.Contains(seen, key) {
+			return r.errorf(at, "", "%s: field %q stands twice", path, document.Short(key))
+		}
+		if seen = append(seen, key); len(seen) > maxFields {
+			return r.errorf(at, "", "%s: more than %d fields", path, maxFields)
+		}
+		return field(key)
 	})
 }
 
@@ -158,13 +169,4 @@ func (r *jsonReader) value(path string, v any) error {
 func (r *jsonReader) skip(path string) error {
 	var raw json.RawMessage
 	return r.value(path, &raw)
-}
-
-// once reports a key that stands twice.
-func (r *jsonReader) once(seen *[]string, path, key string) error {
-	if slices.Contains(*seen, key) {
-		return r.errorf(r.dec.InputOffset()-1, "", "%s: field %q stands twice", path, document.Short(key))
-	}
-	*seen = append(*seen, key)
-	return nil
 }

@@ -23,7 +23,6 @@ type plain struct {
 }
 
 type forestSpec struct {
-	kind              string
 	features, classes int
 	depth             int
 	categorical       bool

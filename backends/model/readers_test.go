@@ -58,6 +58,7 @@ func TestXGBoostErrors(t *testing.T) {
 		{`"feature_names": ["a", "b"]`, `"feature_names": []`, "no feature_names", "feature_names"},
 		{`"feature_names": ["a", "b"]`, `"feature_names": ["a"]`, "1 feature_names for 2 features", ""},
 		{`"feature_names": ["a", "b"]`, `"feature_names": ["a", "a"]`, `trees:1:31: the feature name "a" stands twice`, ""},
+		{`"name": "gbtree"`, `"model": {}, "name": "gbtree"`, `trees:5:136: learner.gradient_booster: field "model" stands twice`, ""},
 		{`"name": "gbtree"`, `"name": "gblinear"`, `booster "gblinear" has no trees`, "gbtree"},
 		{`"name": "gbtree"`, `"name": "dart"`, "booster dart with 0 tree weights", ""},
 		{"binary:logistic", "reg:squarederror", "predicts no class", "binary:logistic"},
