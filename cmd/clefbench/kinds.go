@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/clefbench/clefbench/backends"
+	"github.com/clefbench/clefbench/backends/cedar"
 	"github.com/clefbench/clefbench/backends/cel"
 	"github.com/clefbench/clefbench/backends/flash"
 	"github.com/clefbench/clefbench/backends/model"
@@ -35,6 +36,7 @@ func kinds() map[string]backends.Kind {
 			return openModel(s.Path, s.Data, s.Schema)
 		}},
 		"cel":    {File: "cel.yaml", Options: []string{"stages"}, Open: openCEL},
+		"cedar":  {File: "cedar.yaml", Options: []string{"stages"}, Open: openCedar},
 		"decide": {Open: openDecide},
 	}
 }
@@ -61,6 +63,24 @@ func openCEL(_ context.Context, s backends.Source) (decision.Backend, error) {
 		return nil, err
 	}
 	return cel.Compile(s.Path, s.Data, s.Schema, cel.Options{Stages: timed})
+}
+
+// openCedar also reads the policies, which stand beside their mapping.
+func openCedar(_ context.Context, s backends.Source) (decision.Backend, error) {
+	timed, err := stages(s)
+	if err != nil {
+		return nil, err
+	}
+	name, err := cedar.PoliciesOf(s.Path, s.Data)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(filepath.Dir(s.Path), filepath.FromSlash(name))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: policies: %w", s.Path, err)
+	}
+	return cedar.Compile(s.Path, s.Data, path, data, cedar.Options{Stages: timed})
 }
 
 // openRules also follows the kill switch file of ?disable=FILE.
