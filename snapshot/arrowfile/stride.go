@@ -16,6 +16,9 @@ import (
 type strider struct {
 	huff     huff0.Scratch
 	literals []byte
+	// vain counts the short sections in a row, in one frame, that a Huffman code did not
+	// shorten: see literalSection.
+	vain int
 }
 
 const (
@@ -30,6 +33,11 @@ const (
 	minMatch = 3
 	// strideMin and strideMax bound the buffers that are looked at.
 	strideMin, strideMax = 1 << 10, 8 << 20
+	// narrow is the number of differing bytes up to which a value costs no more than the
+	// general encoder's reference to an earlier one does, some 14 bits.
+	narrow = 3
+	// shortSection is the length of literals for which making a code is what costs most.
+	shortSection = 4 << 10
 	// strideSample is the number of values that a hopeless column is recognised by.
 	strideSample = 512
 )
@@ -51,9 +59,10 @@ func (s *strider) frame(out, b []byte, width int) ([]byte, bool) {
 		return out, false
 	}
 	p, ok := strideOf(b, width)
-	if !ok || fewValues(b, width) {
+	if !ok || fewValues(b, p) {
 		return out, false
 	}
+	s.vain = 0
 	out = s.blocks(frameHeader(out, b), b, p)
 	return binary.LittleEndian.AppendUint32(out, uint32(xxh64(b))), true
 }
@@ -67,6 +76,7 @@ func frameHeader(out, b []byte) []byte {
 
 // unmatched appends a frame that has a Huffman code and no matches.
 func (s *strider) unmatched(out, b []byte) []byte {
+	s.vain = 0
 	out = frameHeader(out, b)
 	for rest := b; len(rest) > 0; {
 		part := rest[:min(maxBlock, len(rest))]
@@ -117,9 +127,6 @@ func strideOf(b []byte, width int) (stride, bool) {
 		last[l+1]++
 	}
 	n := len(b) / width
-	if 8*first[width] > n {
-		return whole, false // many repeated values: the general encoder finds longer matches
-	}
 	best, least := whole, len(b)-len(b)/16
 	breaks := 0
 	for hi := 1; hi < width; hi++ { // the first bytes are the same
@@ -135,13 +142,23 @@ func strideOf(b []byte, width int) (stride, bool) {
 			best, least = stride{width, lo, width}, cost
 		}
 	}
-	return best, best.same() > 0
+	repeated := n / 8
+	if best.differ() <= narrow {
+		repeated = n / 2
+	}
+	// Of many repeated values the general encoder finds longer matches.
+	return best, best.same() > 0 && first[width] <= repeated
 }
 
 // fewValues reports whether the values seem to be of a small set. The general encoder
-// refers to whole values then.
-func fewValues(b []byte, width int) bool {
+// refers to whole values then, which is the smaller the fewer they are and the more bytes a
+// reference saves.
+func fewValues(b []byte, p stride) bool {
 	const sample = 256
+	width, times := p.width, 2
+	if p.differ() <= narrow {
+		times = 8
+	}
 	var seen [16]uint64 // 1024 bits
 	n := len(b) / width
 	step := max(n/sample, 1)
@@ -158,7 +175,7 @@ func fewValues(b []byte, width int) bool {
 	for _, w := range seen {
 		distinct += bits.OnesCount64(w)
 	}
-	return 2*distinct < taken
+	return times*distinct < taken
 }
 
 // blocks appends the blocks of a frame.
@@ -241,14 +258,18 @@ func (s *strider) gather(b []byte, start, end int, p stride) {
 	s.literals = lit[:n*d]
 }
 
-// literalSection appends the collected bytes, with a Huffman code when that pays.
+// literalSection appends the collected bytes, with a Huffman code when that pays. Of short
+// sections two are tried in vain and no more: of times, each run's bytes are as random as
+// those of the run before.
 func (s *strider) literalSection(out []byte) []byte {
 	n := len(s.literals)
-	if n >= 256 {
+	if n >= shortSection || (n >= 256 && s.vain < 2) {
 		s.huff.Reuse = huff0.ReusePolicyNone
 		if packed, _, err := huff0.Compress4X(s.literals, &s.huff); err == nil && len(packed) < n-n/32 {
+			s.vain = 0
 			return append(literalHeader(out, n, len(packed)), packed...)
 		}
+		s.vain++
 	}
 	switch {
 	case n < 32:

