@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export GOWORK=off
 
-heavy=" contrib/peers/opa "
+heavy=" contrib/opa contrib/peers/opa "
 n=0
 while IFS= read -r mod; do
   dir=${mod%/go.mod}

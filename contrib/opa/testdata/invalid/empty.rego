@@ -1,0 +1,3 @@
+# nothing
+# findings:
+# 0:0 error: empty module

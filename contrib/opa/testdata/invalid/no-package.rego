@@ -1,0 +1,3 @@
+decision := "x"
+# findings:
+# 1:1 error: package expected
