@@ -63,7 +63,7 @@ Exit codes: ` + exitCodeHelp,
 		return usage(err, "run '"+cmd.CommandPath()+" --help'")
 	})
 	root.AddCommand(a.demoCommand(), a.recordCommand(), a.uploadCommand(), a.replayCommand(), a.scoreCommand(),
-		a.reportCommand(), a.datasetsCommand(), a.rulesCommand(), a.versionCommand())
+		a.reportCommand(), a.datasetsCommand(), a.rulesCommand(), a.modelCommand(), a.versionCommand())
 	for _, c := range root.Commands() {
 		argsAreUsage(c)
 	}

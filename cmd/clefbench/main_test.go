@@ -28,6 +28,8 @@ func TestScripts(t *testing.T) {
 			"exits":        exits,
 			"corrupt":      corrupt,
 			"sameaccuracy": sameAccuracy,
+			"traffic":      traffic,
+			"label":        label,
 		},
 	})
 }

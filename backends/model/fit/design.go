@@ -105,6 +105,9 @@ func fieldsOf(train []Row, o *Options) ([]decision.Field, error) {
 	}
 	var out []decision.Field
 	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if !slices.ContainsFunc(train, func(r Row) bool { return !r.Attrs.Get(name).IsNull() }) {
+			continue // of another scenario
+		}
 		if (len(o.Attributes) == 0 || slices.Contains(o.Attributes, name)) && !slices.Contains(o.Exclude, name) {
 			out = append(out, found[name])
 		}
@@ -135,11 +138,11 @@ func (d *design) attribute(train []Row, f decision.Field, o *Options) {
 		}
 	}
 	if len(d.features) == before {
-		reason := "it is the same in all training rows"
+		reason := "the same in all training rows"
 		if f.Type == decision.String {
-			reason = fmt.Sprintf("it is the same in all training rows, or no value has %d of them", o.MinRows)
+			reason = fmt.Sprintf("one text in all training rows, or no text in %d of them", o.MinRows)
 		}
-		d.dropped = append(d.dropped, f.Name+": "+reason)
+		d.dropped = append(d.dropped, f.Name+" ("+reason+")")
 	}
 }
 
