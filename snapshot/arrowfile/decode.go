@@ -106,8 +106,9 @@ func (m *message) findDigest(root table) {
 
 // decoder turns record batch messages into vectors.
 type decoder struct {
-	zstd  *zstd.Decoder
-	dicts map[int64][]string
+	zstd    *zstd.Decoder
+	strided unstrider
+	dicts   map[int64][]string
 
 	f              *flat
 	body           []byte
@@ -375,16 +376,18 @@ func (d *decoder) decodeFrame(frame []byte, n int, memory *held) ([]byte, error)
 	if cap(memory.data) < room {
 		memory.data = make([]byte, 0, room)
 	}
-	out, err := d.zstd.DecodeAll(frame, memory.data[:0:room])
-	if err != nil {
-		return nil, err
+	memory.data = memory.data[:n]
+	if !d.strided.frame(memory.data, frame) {
+		out, err := d.zstd.DecodeAll(frame, memory.data[:0:room])
+		if err != nil {
+			return nil, err
+		}
+		if len(out) != n {
+			return nil, fmt.Errorf("%d bytes declared, %d found", n, len(out))
+		}
 	}
-	if len(out) != n {
-		return nil, fmt.Errorf("%d bytes declared, %d found", n, len(out))
-	}
-	memory.data = memory.data[:n] // out, with all of its capacity
 	if len(frame) <= maxHeld {
 		memory.frame = append(memory.frame, frame...)
 	}
-	return out, nil
+	return memory.data, nil
 }
