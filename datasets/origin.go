@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -75,16 +76,21 @@ func originOptions(segments []segment, o arrowfile.Options) arrowfile.Options {
 	return o
 }
 
-// samplingOf returns the sampling that all segments were recorded under, "" where they
-// differ.
+// samplingOf returns the samplings that the segments were recorded under, joined by "or"
+// where they differ; "all" is that of a segment which says nothing, "" where none does.
 func samplingOf(segments []segment) string {
+	var out []string
 	for i := range segments {
-		if segments[i].meta.Sampling != segments[0].meta.Sampling {
-			return ""
+		s := cmp.Or(segments[i].meta.Sampling, "all")
+		for part := range strings.SplitSeq(s, " or ") {
+			if !slices.Contains(out, part) {
+				out = append(out, part)
+			}
 		}
 	}
-	if len(segments) == 0 {
+	slices.Sort(out)
+	if len(out) == 1 && out[0] == "all" {
 		return ""
 	}
-	return segments[0].meta.Sampling
+	return strings.Join(out, " or ")
 }

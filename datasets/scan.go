@@ -85,6 +85,9 @@ type scan struct {
 	// credentials by their names.
 	names  []string
 	denied []bool
+	// request is whose values the scanner remembers: an echo is looked for in its own
+	// request only, so that the result does not depend on the order of the rows.
+	request decision.ID
 }
 
 // maxCleanLabels bounds the memory for labels that were looked at.
@@ -113,6 +116,10 @@ func (sc *scan) segment(s *segment) error {
 
 func (sc *scan) row(s *snapshot.Snapshot) {
 	sc.report.Snapshots++
+	if s.RequestID != sc.request {
+		sc.scanner.Forget()
+		sc.request = s.RequestID
+	}
 	for i, v := range s.Attrs.Values {
 		switch {
 		case v.IsNull():
@@ -146,6 +153,8 @@ func (sc *scan) row(s *snapshot.Snapshot) {
 
 func (sc *scan) labels(l *snapshot.Label) {
 	sc.report.Labels++
+	sc.scanner.Forget()
+	sc.request = decision.ID{}
 	sc.label("label.action", l.ID, l.Action)
 	sc.label("label.source", l.ID, l.Source)
 	sc.text("label.key", l.ID, l.Key)

@@ -118,6 +118,47 @@ func TestScanCounts(t *testing.T) {
 	}
 }
 
+// A password is looked for in its own request: as a word of other rows it is no secret.
+func TestScanForgetsBetweenRequests(t *testing.T) {
+	sc := schema(t, decision.Field{Name: "path", Type: decision.String})
+	var rows []*snapshot.Snapshot
+	for n := range 20 {
+		s := row(n, sc)
+		s.RequestID = s.ID
+		s.Input, s.Params = []byte(`{"page":"checkout"}`), `{"next":"checkout"}`
+		if n == 0 {
+			s.Input = []byte(`{"password":"checkout"}`)
+		}
+		rows = append(rows, s)
+	}
+	dir := t.TempDir()
+	writeSegment(t, dir, arrowfile.Options{}, rows...)
+	report, err := opened(t, dir).Scan()
+	if err != nil || report.Places != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
+
+func TestMergedSegmentsSayEverySampling(t *testing.T) {
+	of := func(samplings ...string) []segment {
+		var out []segment
+		for _, s := range samplings {
+			out = append(out, segment{meta: arrowfile.Meta{Sampling: s}})
+		}
+		return out
+	}
+	for want, segments := range map[string][]segment{
+		"":                     of("", ""),
+		"rate=0.1":             of("rate=0.1", "rate=0.1"),
+		"all or rate=0.1":      of("rate=0.1", ""),
+		"rate=0.1 or rate=0.2": of("rate=0.2", "rate=0.1 or rate=0.2"),
+	} {
+		if got := samplingOf(segments); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestSegmentsSayUnderWhichKey(t *testing.T) {
 	dir := t.TempDir()
 	sc := schema(t, decision.Field{Name: "path", Type: decision.String})

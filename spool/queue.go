@@ -37,6 +37,9 @@ var errHeld = errors.New("another process is uploading the segment")
 // that its writer has made and not locked yet, and holds nothing anyway.
 func (s *Spool) salvage() {
 	s.salvaged = s.opts.Now()
+	if !locks {
+		return // nothing tells whether a writer lives: 'clefbench datasets repair' is for people who know
+	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return // scan says so
@@ -107,10 +110,14 @@ func isSegment(name string) bool {
 // recount adds up the queue; the mutex is held.
 func (s *Spool) recount() {
 	s.bytes = 0
+	waiting := int64(0)
 	for _, p := range s.queue {
 		s.bytes += p.size
+		if p.stuck == nil {
+			waiting += p.size // what can never go must not shut the others out
+		}
 	}
-	s.full.Store(s.bytes > s.opts.MaxBytes)
+	s.full.Store(waiting > s.opts.MaxBytes)
 	if !s.full.Load() {
 		s.makeRoom()
 	}
@@ -280,6 +287,7 @@ func (s *Spool) failed(p *segment, err error) {
 	p.next = s.opts.Now().Add(wait)
 	s.busy--
 	s.stats.Failures++
+	s.recount()
 	s.mu.Unlock()
 	s.complain("an upload failed", err)
 }

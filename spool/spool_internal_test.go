@@ -198,9 +198,14 @@ func TestCorruptSegmentStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := stores(t)["dir"]
-	s, err := start(dir, testOptions(t), unclosed{st})
+	o := testOptions(t)
+	o.MaxBytes = 1
+	s, err := start(dir, o, unclosed{st})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := s.Await(within(t, 5*time.Second)); err != nil {
+		t.Errorf("what can never go shuts the others out: %v", err)
 	}
 	if err := s.Close(within(t, 5*time.Second)); !errors.Is(err, arrowfile.ErrCorrupt) || !errors.Is(err, ErrPending) {
 		t.Errorf("error %v", err)

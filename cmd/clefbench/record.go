@@ -176,6 +176,9 @@ func (f *recordFlags) segments() (o arrowfile.Options, err error) {
 // sealDead seals what earlier recordings left open when they were killed. One that holds
 // no whole batch is left as it is: nothing in it was acknowledged.
 func (a *app) sealDead(dir string) error {
+	if !arrowfile.CanTell() {
+		return nil // another recording may be writing there
+	}
 	done, err := arrowfile.RecoverDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -142,7 +142,11 @@ type finder struct {
 	done int
 	// Runs that were walked through last: a text of many beginnings of one long run must not
 	// cost its length each time.
-	names, tokens, parts, values, lines run
+	names, tokens, values, lines run
+	// parts are the three of a JWT, each of which may be met again as another; quotes are by
+	// mark, which is up to maxQuote backslashes and one of three signs.
+	parts  [3]run
+	quotes [3 * (maxQuote + 2)]run
 	// work counts the bytes that were looked at, over and above the walk itself, for the
 	// test that it stays in proportion.
 	work int
@@ -215,9 +219,12 @@ func (f *finder) span(i int, of uint16) int {
 		last = &f.names
 	case isToken:
 		last = &f.tokens
-	case isPart:
-		last = &f.parts
 	}
+	return f.spanIn(last, i, of)
+}
+
+// spanIn is span with the run that it remembers.
+func (f *finder) spanIn(last *run, i int, of uint16) int {
 	if last != nil && last.from <= i && i < last.to {
 		return last.to - i
 	}

@@ -137,7 +137,7 @@ func TestFindInContext(t *testing.T) {
 
 // What is looked at grows with the text, however it is made: counted, not timed.
 func TestFindIsLinear(t *testing.T) {
-	for _, unit := range []string{"a", "a@", "a.", "@", "=", "a=", "key=", "password=", `password="`, `\"`, "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "4111", "4111 ", "4", "eyJ", "eyJaaaaaaaa.",
+	for _, unit := range []string{`\'cookie:a `, `\"authorization: a `, `\\\'set-cookie:a \'cookie:b `, "'cookie:a", "eyJaaaaaaaa-", "eyJaaaaaaaa.eyJ-", "a", "a@", "a.", "@", "=", "a=", "key=", "password=", `password="`, `\"`, "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "4111", "4111 ", "4", "eyJ", "eyJaaaaaaaa.",
 		"sk-", "ghp_", "Bearer ", "basic ", "https://", "://:", "a:/@", "Cookie: ", "api key ", "[", "é", "é@", "a@b.", "ééé@ééé.éé", "%", "eyJ-", "sk-xoxd-", "password=key=", "password=)", "sid='", "key=)", "Authorization: Basic "} {
 		work := func(n int) int {
 			f := finder{s: strings.Repeat(unit, n/len(unit))}
@@ -147,6 +147,17 @@ func TestFindIsLinear(t *testing.T) {
 		small, large := work(1<<14), work(1<<17)
 		if large > 12*max(small, 1<<14) || large > 16<<17 {
 			t.Errorf("%q: %d bytes looked at for 16 KiB, %d for 128 KiB", unit, small, large)
+		}
+	}
+}
+
+// Two long runs with one dot between: no word of the first may walk both again.
+func TestTokensOfTwoRunsAreLinear(t *testing.T) {
+	for _, n := range []int{1 << 14, 1 << 17} {
+		f := finder{s: strings.Repeat("eyJaaaaaaaa-", n/24) + "." + strings.Repeat("b", n/2) + "\n"}
+		f.run()
+		if f.work > 8*n {
+			t.Errorf("%d bytes looked at for %d", f.work, n)
 		}
 	}
 }
@@ -170,8 +181,11 @@ func FuzzFind(f *testing.F) {
 			}
 			done = m.End
 		}
-		if fi.work > 1000*(len(text)+1) {
-			t.Fatalf("%d bytes looked at for %d", fi.work, len(text))
+		// Repeated, so that a square shows: each rule may look at a byte a few times.
+		long := finder{s: strings.Repeat(text, 1+(1<<15)/(len(text)+1))}
+		long.run()
+		if long.work > 20*len(long.s)+1000 {
+			t.Fatalf("%d bytes looked at for %d", long.work, len(long.s))
 		}
 		if fmt.Sprint(Find(nil, []byte(text))) != fmt.Sprint(fi.out) {
 			t.Fatal("another call finds other things")

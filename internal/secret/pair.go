@@ -329,18 +329,29 @@ func quoteLen(s string) int {
 // quoted returns where the quotation ends that begins at from, behind the mark: at the
 // same mark with no further backslash before it, or the end of the line.
 func (f *finder) quoted(from int, mark string) int {
-	for i := from; i < len(f.s); i++ {
-		switch b := f.s[i]; {
-		case b == '\r' || b == '\n':
-			f.work += i - from
-			return i
-		case b == mark[0] && strings.HasPrefix(f.s[i:], mark) && (i == from || f.s[i-1] != '\\'):
-			f.work += i - from
-			return i
+	if strings.HasPrefix(f.s[from:], mark) {
+		return from // also where the byte before is a backslash: it belongs to the first mark
+	}
+	last := f.quotation(mark)
+	if last.from <= from && from < last.to {
+		return last.to
+	}
+	to := from
+	for ; to < len(f.s); to++ {
+		b := f.s[to]
+		if b == '\r' || b == '\n' || b == mark[0] && to > from && f.s[to-1] != '\\' && strings.HasPrefix(f.s[to:], mark) {
+			break
 		}
 	}
-	f.work += len(f.s) - from
-	return len(f.s)
+	f.work += to - from
+	*last = run{from, to}
+	return to
+}
+
+// quotation is the run that a mark walked through last.
+func (f *finder) quotation(mark string) *run {
+	sign := strings.IndexByte("\"'`", mark[len(mark)-1])
+	return &f.quotes[sign*(maxQuote+1)+len(mark)]
 }
 
 // plain reports whether a value is a word or words without digits and signs.

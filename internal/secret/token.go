@@ -185,7 +185,7 @@ func (f *finder) jwt(start int) int {
 	}
 	i := start
 	for part := range 3 {
-		n := f.span(i, isPart)
+		n := f.spanIn(&f.parts[part], i, isPart)
 		i += n
 		switch {
 		case part == 2:

@@ -3,6 +3,7 @@ package arrowfile
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -207,7 +208,7 @@ func TestVectorChecks(t *testing.T) {
 		ok      bool
 	}{
 		{offsets(0, 3, 3, 9), 9, true}, {offsets(2, 3, 3, 9), 9, true}, {offsets(0, 3, 2, 9), 9, false},
-		{offsets(0, 3, 3, 10), 9, false}, {offsets(0, 1<<31, 1<<31, 1<<31), 1 << 32, false},
+		{offsets(0, 3, 3, 10), 9, false}, {offsets(0, 1<<31, 1<<31, 1<<31), math.MaxInt, false},
 	} {
 		v := vector{shape: s, n: 3, offsets: c.offsets}
 		if err := v.checkOffsets(c.limit); (err == nil) != c.ok {

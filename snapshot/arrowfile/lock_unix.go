@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const locks = true
+
 // lockFile takes an advisory lock that ends with the process; it returns [ErrBusy] when
 // another process holds it.
 func lockFile(f *os.File) error {

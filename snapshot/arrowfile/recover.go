@@ -56,6 +56,11 @@ func Recover(path string) (*Recovery, error) {
 	return r, osFS{}.SyncDir(filepath.Dir(sealed))
 }
 
+// CanTell reports whether [Recover] notices a writer that lives; where the system has no
+// advisory locks it does not, and only somebody who knows that the writers are gone may
+// call it.
+func CanTell() bool { return locks }
+
 // RecoverDir recovers every .open file of a directory whose writer is gone. Files of
 // living writers are left alone, and so are empty ones: a writer that has just made its
 // file may not have locked it yet. Errors of single files are joined.
