@@ -41,8 +41,9 @@ type ScanExample struct {
 // maxScanExamples is how many places of a column and kind are named.
 const maxScanExamples = 3
 
-// scanColumns are those that can hold what somebody wrote; only they are decoded.
-var scanColumns = []string{"id", "source_id", "question", "scenario", "attrs", "input", "output", "candidates", "feature_set", "action", "params",
+// scanColumns are those that can hold what somebody wrote, and the ids; only they are
+// decoded.
+var scanColumns = []string{"id", "request_id", "source_id", "question", "scenario", "attrs", "input", "output", "candidates", "feature_set", "action", "params",
 	"applied", "confidence_def", "rule_id", "provider", "backend", "dialect", "engine_version", "model_requested", "model_resolved",
 	"strategy_version", "error", "error_code", "nd", "redacted", "terms"}
 
