@@ -23,6 +23,8 @@ type rule struct {
 	pos    decision.Position
 	cond   *expr.Program
 	action *expr.Action
+	// text is the condition as written.
+	text string
 }
 
 // fallback is what answers when no rule does.
@@ -174,7 +176,9 @@ func (r *reader) rules(nodes []*document.Node) {
 	for i, n := range nodes {
 		r.rule(n, i, seen)
 	}
-	r.unreachable()
+	if r.strict {
+		r.doubtful()
+	}
 }
 
 func (r *reader) rule(n *document.Node, i int, seen map[string]int) {
@@ -198,6 +202,9 @@ func (r *reader) rule(n *document.Node, i int, seen map[string]int) {
 	}
 	if cond := m.Need("if"); cond != nil {
 		out.cond = r.condition(cond)
+		if out.cond != nil {
+			out.text, _ = cond.Text()
+		}
 	}
 	if m.Need("action") != nil {
 		out.action = r.action(m, false)
@@ -215,31 +222,6 @@ func (r *reader) condition(n *document.Node) *expr.Program {
 		r.out.asks = r.out.asks || a.Late
 	}
 	return p
-}
-
-// unreachable warns of rules behind one that always holds.
-func (r *reader) unreachable() {
-	always := -1
-	for i, x := range r.out.rules {
-		switch {
-		case always >= 0:
-			r.doc.Warnf(x.pos, "move it up, or remove it", "rule %q is never reached: rule %q in line %d always matches",
-				x.id, r.out.rules[always].id, r.out.rules[always].pos.Line)
-		case x.cond != nil && x.cond.Always() && x.action != nil && !x.action.Templated():
-			always = i
-		}
-	}
-}
-
-// Check returns everything that is wrong (errors) or doubtful (warnings) in a strategy
-// file, ordered by position. Schema holds the attributes of the data set at hand and
-// may be nil; with it, an attribute that the data set does not record is a warning. The
-// model is not looked for. Check is stricter than [Compile]: declarations in vain, an
-// empty name, and a model that does not stand beside its strategy are errors here only.
-func Check(name string, data []byte, schema *decision.Schema) document.Problems {
-	_, doc := read(name, data, schema, true)
-	doc.Problems.Sort()
-	return doc.Problems
 }
 
 // ModelOf returns the model that the strategy's fallback names, a file name relative to
