@@ -35,6 +35,7 @@ func (r *reader) doubtful() {
 			if !r.contradictory(x, &when) && !x.off {
 				r.shadowed(x, shadows, &when)
 			}
+			r.emptyTexts(x, &when)
 		}
 		shadows.Add(predicate.Rule{When: when, Sure: x.sure() && !x.broken, Covers: r.covers(i)})
 	}

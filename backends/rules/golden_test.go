@@ -120,7 +120,7 @@ rules:
       - {field: metrics.fial_rate, operator: gt, value: 0.5}
       - {field: metrics.own, operator: gt, value: 0.5}
       - {field: path, operator: prefix, value: /a}
-    action: {type: x, key: "{{ headers.x-id }}"}
+    action: {type: x, key: "id {{ headers.x-id }}"}
 fallback: x
 `
 	want := `# 6:17 warning: the data set does not record metrics.fial_rate (did you mean "metrics.fail_rate"?)

@@ -120,7 +120,7 @@ func (r *reader) action(n *document.Node, fixed bool) *expr.Action {
 
 func (r *reader) rules(nodes []*document.Node) {
 	if len(nodes) > maxRules {
-		nodes[maxRules].Errorf("", "the file has %d rules, the limit is %d", len(nodes), maxRules)
+		nodes[maxRules].Errorf("split the file by scenario", "the file has %d rules, the limit is %d", len(nodes), maxRules)
 		return
 	}
 	seen := map[string]int{}
@@ -173,7 +173,7 @@ func (r *reader) id(n *document.Node, seen map[string]int) string {
 	case dup:
 		n.Errorf("give each rule an id of its own", "rule id %q stands twice (first in line %d)", id, line)
 	case id == everyRule || strings.ContainsAny(id, "\r\n"):
-		n.Errorf("", "%q cannot be a rule's id", document.Short(id))
+		n.Errorf("an id is one line of text, and * stands for all rules", "%q cannot be a rule's id", document.Short(id))
 	}
 	seen[id] = n.Pos().Line
 	return id

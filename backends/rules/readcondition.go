@@ -41,7 +41,7 @@ func (r *reader) node(n *document.Node) node {
 			return out
 		}
 		if out.kids = r.conditions(kid); kid.IsList() && len(out.kids) == 0 {
-			kid.Errorf("", "%s has no conditions", kid.Path())
+			kid.Errorf("add a condition, or remove it", "%s has no conditions", kid.Path())
 		}
 		return out
 	}
@@ -217,7 +217,7 @@ func (r *reader) number(n *document.Node, c *condition) {
 		return
 	}
 	if _, ok := c.value.Number(); !ok {
-		n.Errorf("", "value of %s must be a number, got %v", operators()[c.op], c.value.Type())
+		n.Errorf("write a number without quotes; texts compare with eq, prefix, in, ...", "value of %s must be a number, got %v", operators()[c.op], c.value.Type())
 	}
 }
 
@@ -225,7 +225,7 @@ func (r *reader) number(n *document.Node, c *condition) {
 func (r *reader) comparable(n *document.Node, v decision.Value, c *condition) decision.Value {
 	if c.calc != nil {
 		if _, ok := v.Number(); !ok {
-			n.Errorf("", "%s is a number, the value %s is %v: they are never equal", document.Short(c.left), document.Short(v.String()), v.Type())
+			n.Errorf("write a number", "%s is a number, the value %s is %v: they are never equal", document.Short(c.left), document.Short(v.String()), v.Type())
 		}
 		return v
 	}
@@ -250,7 +250,7 @@ func (r *reader) comparable(n *document.Node, v decision.Value, c *condition) de
 func (r *reader) list(n *document.Node, c *condition) {
 	nodes := n.List()
 	if n.IsList() && len(nodes) == 0 {
-		n.Errorf("", "the list of in is empty: the condition never holds")
+		n.Errorf("list at least one value", "the list of in is empty: the condition never holds")
 	}
 	texts := true
 	for _, e := range nodes {

@@ -74,7 +74,7 @@ func (r *reader) given(n *document.Node, prefix string, into map[string]decision
 		}
 		if typ != decision.Null {
 			if v, ok = v.Convert(typ); !ok {
-				e.Value.Errorf("", "%s is %v", canonical, typ)
+				e.Value.Errorf("give a value of this type", "%s is %v", canonical, typ)
 				continue
 			}
 		}
@@ -160,11 +160,7 @@ func Test(name string, data []byte) (*Report, error) {
 
 // run returns what is wrong, or "", and notes the rules that took part.
 func (e *Engine) run(t *test, used map[string]bool) string {
-	names := e.file.scope.Names()
-	in := input{row: expr.Row{Values: make([]decision.Value, len(names)), At: make([]int, len(names))}, now: t.at}
-	for i, name := range names {
-		in.row.Values[i], in.row.At[i] = t.given[name], i
-	}
+	in := e.file.input(t.given, t.at)
 	p := e.program.Load()
 	v := e.evaluate(p, &in)
 	for _, r := range append(slices.Clone(v.tagged), v.rule) {

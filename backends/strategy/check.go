@@ -1,7 +1,10 @@
 package strategy
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
@@ -39,6 +42,7 @@ func (r *reader) doubtful() {
 		if ok {
 			when = formula(&survey.Condition)
 			r.never(x, shadows, &when)
+			r.emptyTexts(x, &when)
 		}
 		shadows.Add(predicate.Rule{When: when, Sure: ok && x.sure()})
 	}
@@ -66,6 +70,78 @@ func (r *reader) never(x *rule, shadows *predicate.Shadows, when *predicate.Form
 		r.doc.Warnf(x.pos, "move it up, narrow the earlier rule, or remove this one",
 			"rule %q is never reached: rule %q in line %d already matches whatever it matches", x.id, first.id, first.pos.Line)
 	}
+}
+
+// emptyTexts warns of parameters that render as empty text for some request that the rule
+// matches: an absent attribute keeps an action from being rendered, an empty one does not.
+func (r *reader) emptyTexts(x *rule, when *predicate.Formula) {
+	if x.action == nil {
+		return
+	}
+	for _, b := range x.action.Bare() {
+		if !slices.ContainsFunc(b.Attrs, func(a expr.Attr) bool { return filled(a, when) }) {
+			r.doc.Warnf(b.Pos, fmt.Sprintf(`add && %s != "" to the condition`, reference(b.Attrs[0].Name)), "this renders as empty text when %s is empty", b.Attrs[0].Name)
+		}
+	}
+}
+
+// filled reports whether an attribute renders as some text whenever the rule matches. A
+// path is never empty: HTTP has none.
+func filled(a expr.Attr, when *predicate.Formula) bool {
+	return a.Name == "path" || a.Type != decision.String && a.Type != decision.Null || !predicate.MayBeEmpty(when, a.Name)
+}
+
+// reference is a name as a condition has it.
+func reference(name string) string {
+	if root, rest, dotted := strings.Cut(name, "."); dotted && strings.Contains(rest, "-") {
+		return fmt.Sprintf("%s[%q]", root, rest)
+	}
+	return name
+}
+
+// Cost bounds the work of one decision by what stands in the file.
+type Cost struct {
+	// Rules counts the conditions, Patterns the regular expressions in them; Steps is the
+	// sum of cel-go's static estimates for the worst input. A rule behind one that always
+	// matches does not count.
+	Rules, Patterns int
+	Steps           uint64
+}
+
+// WorstCase returns the cost of a file. The error is a document.Problems.
+func WorstCase(name string, data []byte, schema *decision.Schema) (Cost, error) {
+	var c Cost
+	r := reader{}
+	f, doc := r.read(name, data, schema, false)
+	if err := doc.Err(); err != nil {
+		return c, err
+	}
+	for i := range f.rules {
+		x := &f.rules[i]
+		s, _ := r.survey(x)
+		c.Rules, c.Patterns, c.Steps = c.Rules+1, c.Patterns+s.Patterns, c.Steps+s.Cost
+		if x.sure() && x.cond.Always() {
+			break
+		}
+	}
+	return c, nil
+}
+
+// Actions returns where each action of a file stands, the fallback's included, by label.
+// The error is a document.Problems.
+func Actions(name string, data []byte, schema *decision.Schema) (map[string][]decision.Position, error) {
+	f, doc := read(name, data, schema, false)
+	if err := doc.Err(); err != nil {
+		return nil, err
+	}
+	out := map[string][]decision.Position{}
+	for _, x := range f.rules {
+		out[x.action.Label] = append(out[x.action.Label], x.action.Pos)
+	}
+	if a := f.fallback.action; a != nil {
+		out[a.Label] = append(out[a.Label], a.Pos)
+	}
+	return out, nil
 }
 
 // formula turns a condition into what internal/predicate reasons about.

@@ -61,6 +61,10 @@ type reader struct {
 
 // read compiles the file as far as possible; what is wrong is in the problems.
 func read(name string, data []byte, schema *decision.Schema, strict bool) (*file, *document.File) {
+	return new(reader).read(name, data, schema, strict)
+}
+
+func (r *reader) read(name string, data []byte, schema *decision.Schema, strict bool) (*file, *document.File) {
 	doc, root, err := document.Parse(name, data)
 	if err != nil {
 		return nil, doc
@@ -71,7 +75,7 @@ func read(name string, data []byte, schema *decision.Schema, strict bool) (*file
 		root.Errorf("", "%v", err)
 		return nil, doc
 	}
-	r := &reader{doc: doc, data: data, cel: cel, out: &file{scope: scope}, strict: strict}
+	*r = reader{doc: doc, data: data, cel: cel, out: &file{scope: scope}, strict: strict}
 	if m := root.Map("strategy", "version", "description", "scenarios", "attributes", "rules", "fallback"); root.IsMap() {
 		r.file(m)
 	}
@@ -162,14 +166,14 @@ func (r *reader) action(m *document.Map, fixed bool) *expr.Action {
 	case a != nil:
 		return expr.ReadAction(a, params, r.out.scope, expr.ActionOptions{Data: r.data, Fixed: fixed})
 	case params != nil:
-		params.Errorf("", "params without an action")
+		params.Errorf("add the action, or remove params", "params without an action")
 	}
 	return nil
 }
 
 func (r *reader) rules(nodes []*document.Node) {
 	if len(nodes) > maxRules {
-		nodes[maxRules].Errorf("", "the file has %d rules, the limit is %d", len(nodes), maxRules)
+		nodes[maxRules].Errorf("split the file by scenario", "the file has %d rules, the limit is %d", len(nodes), maxRules)
 		return
 	}
 	seen := map[string]int{}

@@ -14,7 +14,7 @@ import (
 )
 
 // coverage prints what a rules file does on a data set's decisions of its scenarios.
-func (a *app) coverage(ctx context.Context, name string, data []byte, ds *datasets.Dataset) error {
+func (a *app) coverage(ctx context.Context, out io.Writer, name string, data []byte, ds *datasets.Dataset) error {
 	e, err := rules.Compile(name, data, ds.Schema())
 	if err != nil {
 		return err
@@ -24,14 +24,14 @@ func (a *app) coverage(ctx context.Context, name string, data []byte, ds *datase
 		return err
 	}
 	if in.Len() == 0 {
-		fmt.Fprintf(a.stdout, "%s: the data set has no decision of its scenarios\n", name)
+		fmt.Fprintf(out, "%s: the data set has no decision of its scenarios\n", name)
 		return nil
 	}
 	c, err := e.Cover(ctx, in, weights)
 	if err != nil {
 		return err
 	}
-	printCoverage(a.stdout, name, c)
+	printCoverage(out, name, c)
 	return nil
 }
 

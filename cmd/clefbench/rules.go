@@ -1,10 +1,7 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -14,7 +11,6 @@ import (
 	"github.com/clefbench/clefbench/backends/model"
 	"github.com/clefbench/clefbench/backends/rules"
 	"github.com/clefbench/clefbench/backends/strategy"
-	"github.com/clefbench/clefbench/datasets"
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/document"
 )
@@ -26,137 +22,8 @@ func (a *app) rulesCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.rulesCheckCommand(), a.rulesTestCommand(), a.rulesDiffCommand(), a.rulesCompileCommand())
+	cmd.AddCommand(a.rulesCheckCommand(), a.rulesTestCommand(), a.rulesDiffCommand(), a.rulesCompileCommand(), a.rulesFmtCommand(), a.rulesSchemaCommand())
 	return cmd
-}
-
-type checkFlags struct {
-	strict  bool
-	dataset string
-	sample  string
-	rules   string
-}
-
-func (a *app) rulesCheckCommand() *cobra.Command {
-	var f checkFlags
-	cmd := &cobra.Command{
-		Use:   "check FILE...",
-		Short: "Check rules, strategy, matrix and model files and print every problem",
-		Long: `Check tells the kind of a file by its top-level fields (rules + version, strategy,
-dimensions + matrix, model + classes) and prints every problem with file:line:col and
-a hint. Errors exit with 2, warnings with 0, unless --strict makes them 2.
-
-With --dataset the attributes that the data set records are known, and a rules file is
-also run on its decisions: hits of each rule, rules that never fire, the share that no
-rule decides, and why. With --sample a JSON object of attributes ("-" is stdin) is
-decided by each rules, strategy or model file, and the decision printed as JSON.`,
-		Example: `  clefbench rules check edge.yaml
-  clefbench rules check --strict --dataset snapshots backends/*/*.yaml
-  echo '{"headers":{"user-agent":"curl/8"},"metrics":{"load":0.9}}' | clefbench rules check --rules edge.yaml -`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.rules != "" { // the short form: the file is --rules, the argument the sample
-				if len(args) > 1 || len(args) == 1 && f.sample != "" {
-					return fail(exitUsage, "clefbench rules check --rules FILE - < sample.json", "--rules takes one sample")
-				}
-				if len(args) == 1 {
-					f.sample = args[0]
-				}
-				args = []string{f.rules}
-			}
-			if len(args) == 0 {
-				return fail(exitUsage, "clefbench rules check FILE...", "check needs a file")
-			}
-			return a.check(cmd.Context(), args, &f)
-		},
-	}
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "warnings fail, too")
-	cmd.Flags().StringVar(&f.dataset, "dataset", "", "allow the attributes that this data set records, and print what rules cover of it")
-	cmd.Flags().StringVar(&f.sample, "sample", "", "JSON object of attributes to decide, or - for stdin")
-	cmd.Flags().StringVar(&f.rules, "rules", "", "the file to check; the argument is then the sample")
-	return cmd
-}
-
-func (a *app) check(ctx context.Context, files []string, f *checkFlags) (err error) {
-	var ds *datasets.Dataset
-	var schema *decision.Schema
-	if f.dataset != "" {
-		if ds, err = datasets.Open(f.dataset); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, ds.Close()) }()
-		schema = ds.Schema()
-	}
-	var sample []byte
-	if f.sample != "" {
-		if sample, err = a.readInput(f.sample); err != nil {
-			return err
-		}
-	}
-	errs, warns := 0, 0
-	for _, name := range files {
-		data, err := a.readInput(name)
-		if err != nil {
-			return err
-		}
-		kind, problems := checkFile(name, data, schema)
-		a.printProblems(name, kind, problems, sample != nil)
-		e := problems.Errors()
-		errs, warns = errs+e, warns+len(problems)-e
-		if e > 0 {
-			continue
-		}
-		if kind == "rules" && ds != nil {
-			if err := a.coverage(ctx, name, data, ds); err != nil {
-				return err
-			}
-		}
-		if sample != nil {
-			if err := a.decideSample(ctx, kind, name, data, schema, f.sample, sample); err != nil {
-				return err
-			}
-		}
-	}
-	if errs > 0 || f.strict && warns > 0 {
-		return fail(exitUsage, "", "%d errors, %d warnings", errs, warns)
-	}
-	return nil
-}
-
-// printProblems prints what was found in a file; when stdout is for a decision, on stderr.
-func (a *app) printProblems(name, kind string, problems document.Problems, sampled bool) {
-	out := a.stdout
-	if sampled {
-		out = a.stderr
-	}
-	problems.Sort()
-	for _, p := range problems {
-		fmt.Fprintf(out, "%s: %s: %s\n", p.Pos, severity(p), p.Message)
-		if p.Hint != "" {
-			fmt.Fprintf(out, "    hint: %s\n", p.Hint)
-		}
-	}
-	if len(problems) == 0 && !sampled {
-		fmt.Fprintf(out, "%s: ok (%s)\n", name, kind)
-	}
-}
-
-func severity(p *document.Problem) string {
-	if p.Severity == document.SevWarning {
-		return "warning"
-	}
-	return "error"
-}
-
-// readInput reads a file, or stdin for "-".
-func (a *app) readInput(name string) ([]byte, error) {
-	if name == "-" {
-		return io.ReadAll(io.LimitReader(a.stdin, document.MaxSize+1))
-	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, usage(err, "")
-	}
-	return data, nil
 }
 
 // same reports whether two names are of one file.

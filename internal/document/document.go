@@ -147,7 +147,7 @@ type Node struct {
 func Parse(name string, data []byte) (*File, *Node, error) {
 	f := &File{Name: name}
 	if len(data) > MaxSize {
-		f.Errorf(decision.Position{File: name}, "", "file has %d bytes, the limit is %d", len(data), MaxSize)
+		f.Errorf(decision.Position{File: name}, "split the file", "file has %d bytes, the limit is %d", len(data), MaxSize)
 		return f, nil, f.Err()
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -157,7 +157,7 @@ func Parse(name string, data []byte) (*File, *Node, error) {
 		return f, nil, f.Err()
 	}
 	if root.Kind != yaml.DocumentNode || len(root.Content) == 0 {
-		f.Errorf(decision.Position{File: name, Line: 1, Column: 1}, "", "file is empty")
+		f.Errorf(decision.Position{File: name, Line: 1, Column: 1}, "is it the right file, and was it saved?", "file is empty")
 		return f, nil, f.Err()
 	}
 	if err := decode(dec, &second); !errors.Is(err, io.EOF) {

@@ -25,7 +25,7 @@ func coreTag(tag string) bool {
 // merges, repeated keys, keys that are not scalars, deep nesting.
 func (f *File) checkTree(y *yaml.Node, depth int) {
 	if depth > MaxDepth {
-		f.Errorf(f.at(y), "", "nested more than %d deep", MaxDepth)
+		f.Errorf(f.at(y), "nest less deep", "nested more than %d deep", MaxDepth)
 		return
 	}
 	switch {
@@ -54,7 +54,7 @@ func (f *File) checkKeys(y *yaml.Node) {
 			continue
 		}
 		if line, dup := seen[k.Value]; dup {
-			f.Errorf(f.at(k), "", "field %q stands twice (first in line %d)", Short(k.Value), line)
+			f.Errorf(f.at(k), "remove one of them", "field %q stands twice (first in line %d)", Short(k.Value), line)
 		}
 		seen[k.Value] = k.Line
 	}
@@ -105,7 +105,31 @@ func (n *Node) want(what string) {
 	if name == "" {
 		name = "the file"
 	}
-	n.Errorf("", "%s must be %s, got %s", name, what, n.describe())
+	n.Errorf(n.rewrite(what), "%s must be %s, got %s", name, what, n.describe())
+}
+
+// rewrite says how to write what is wanted.
+func (n *Node) rewrite(what string) string {
+	quoted := n.IsScalar() && n.y.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0
+	switch {
+	case n.IsNull():
+		return "write the value, or remove the field"
+	case what == "a map":
+		return "write fields, as in name: value"
+	case what == "a list":
+		return "write a list, as in [a, b]"
+	case what == "true or false" && n.IsScalar():
+		return "write true or false, without quotes"
+	case quoted && strings.Contains(what, "number"):
+		return "write it without quotes"
+	case strings.Contains(what, "whole number"):
+		return "write a number in this range, without a point"
+	case strings.Contains(what, "number") && n.IsScalar():
+		return "write a number, as in 0.5"
+	case n.IsMap() && strings.HasPrefix(n.path, "rules"):
+		return "quote it, if it is a template: {{ ... }} without quotes is a map"
+	}
+	return "write one value here"
 }
 
 // Entry is one field of a map.
@@ -119,6 +143,8 @@ type Entry struct {
 type Map struct {
 	node    *Node
 	entries []Entry
+	// meant are the fields that unknown ones were probably meant as.
+	meant []string
 }
 
 // Map reads a map. Where known names are given, any other field is a problem with a
@@ -140,6 +166,7 @@ func (n *Node) Map(known ...string) *Map {
 		}
 		e := Entry{Key: k.Value, KeyPos: n.file.at(k), Value: &Node{n.file, v, path}}
 		if len(known) > 0 && !contains(known, e.Key) {
+			m.meant = append(m.meant, Closest(e.Key, known))
 			n.file.Errorf(e.KeyPos, didYouMean(e.Key, known), "unknown field %q", Short(e.Key))
 			continue
 		}
@@ -180,11 +207,12 @@ func (m *Map) Get(key string) *Node {
 	return nil
 }
 
-// Need returns a field; an absent or null one is a problem, and nil.
+// Need returns a field; an absent or null one is a problem, and nil. One that is only
+// misspelled is a problem already.
 func (m *Map) Need(key string) *Node {
 	v := m.Get(key)
-	if v == nil && m.node.IsMap() {
-		m.node.Errorf("", "missing field %q", key)
+	if v == nil && m.node.IsMap() && !contains(m.meant, key) {
+		m.node.Errorf("add "+key+": and its value", "missing field %q", key)
 	}
 	return v
 }

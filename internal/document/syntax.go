@@ -19,7 +19,7 @@ func (f *File) syntax(data []byte, err error) {
 	var load *yaml.LoadError
 	switch {
 	case errors.Is(err, io.EOF):
-		f.Errorf(start, "", "file is empty")
+		f.Errorf(start, "is it the right file, and was it saved?", "file is empty")
 	case errors.As(err, &load) && load.Mark.Line > 0:
 		pos := decision.Position{File: f.Name, Line: load.Mark.Line, Column: load.Mark.Column}
 		message, hint := plainWords(load.Message, after(data, pos))

@@ -23,6 +23,14 @@ type Action struct {
 	parts  []segment
 	static string
 	attrs  []Attr
+	bare   []Bare
+}
+
+// Bare is a parameter's text that is nothing but references: it renders as empty text
+// when what they name is.
+type Bare struct {
+	Pos   decision.Position
+	Attrs []Attr
 }
 
 // ActionOptions say what an action may hold.
@@ -58,7 +66,7 @@ func ReadAction(n, params *document.Node, scope *Scope, o ActionOptions) *Action
 	if f.Problems.Errors() > before {
 		return nil
 	}
-	a.parts, a.attrs = w.out, w.attrs
+	a.parts, a.attrs, a.bare = w.out, w.attrs, w.bare
 	if len(a.attrs) == 0 {
 		a.static, _ = a.Tagged(nil, nil)
 	}
@@ -72,11 +80,11 @@ func label(n *document.Node) string {
 	case !ok:
 		return ""
 	case strings.TrimSpace(s) != s || s == "":
-		n.Errorf("", "an action's label must be text without blanks around it")
+		n.Errorf("write it as the candidates have it", "an action's label must be text without blanks around it")
 	case strings.Contains(s, "{{"):
 		n.Errorf("use one rule for each action", "an action's label cannot be a template")
 	case len(s) > 200:
-		n.Errorf("", "an action's label has %d bytes, the limit is 200", len(s))
+		n.Errorf("put the rest into a parameter", "an action's label has %d bytes, the limit is 200", len(s))
 	}
 	return s
 }
@@ -86,6 +94,9 @@ func (a *Action) Templated() bool { return len(a.attrs) > 0 }
 
 // Reads returns the attributes that the templates name.
 func (a *Action) Reads() []Attr { return a.attrs }
+
+// Bare returns the texts that are nothing but references.
+func (a *Action) Bare() []Bare { return a.bare }
 
 // Params returns the parameters as a JSON object, or "" when there are none. It is
 // false when a template names an attribute that the row lacks.
@@ -178,6 +189,7 @@ type actionReader struct {
 	fields map[string]*document.Node
 	out    []segment
 	attrs  []Attr
+	bare   []Bare
 }
 
 // labelled reads the label of a map, and collects its other fields.
@@ -323,8 +335,10 @@ func (w *actionReader) text(n *document.Node, s string) {
 		return
 	}
 	w.raw(`"`)
+	bare := Bare{Pos: n.Pos()}
 	for _, seg := range segments {
 		if seg.attr == nil {
+			bare.Pos = decision.Position{}
 			w.raw(string(appendEscaped(nil, seg.text)))
 			continue
 		}
@@ -335,6 +349,10 @@ func (w *actionReader) text(n *document.Node, s string) {
 		w.scope.WarnUnrecorded(n.File(), n.Pos(), *seg.attr)
 		w.out = append(w.out, seg)
 		w.attrs = append(w.attrs, *seg.attr)
+		bare.Attrs = append(bare.Attrs, *seg.attr)
+	}
+	if len(bare.Attrs) > 0 && bare.Pos != (decision.Position{}) {
+		w.bare = append(w.bare, bare)
 	}
 	w.raw(`"`)
 }

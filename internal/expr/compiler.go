@@ -222,6 +222,9 @@ func (c *Compiler) findings(src common.Source, text string, iss *cel.Issues) []f
 		if syntax {
 			message, hint = plainSyntax(message, before(text, offset))
 		}
+		if before, after, found := strings.Cut(message, " (did you mean '"); found {
+			message, hint = before, "did you mean "+strings.TrimSuffix(after, "'?)")+"?"
+		}
 		out = append(out, finding{offset, message, cmp.Or(hint, hintFor(text, message))})
 		if syntax {
 			break
@@ -255,11 +258,11 @@ func plainSyntax(message, lead string) (plain, hint string) {
 	case strings.HasPrefix(message, "missing "):
 		missing, at, _ := strings.Cut(strings.TrimPrefix(message, "missing "), " at ")
 		if at == "'<EOF>'" {
-			return "syntax error: the expression ends too early: " + missing + " is missing", ""
+			return "syntax error: the expression ends too early: " + missing + " is missing", "close what is open"
 		}
-		return "syntax error: " + missing + " is missing", ""
+		return "syntax error: " + missing + " is missing", "check the brackets and quotes before this place"
 	case token == "<EOF>":
-		return "syntax error: the expression ends too early", ""
+		return "syntax error: the expression ends too early", "the right-hand side of the last operator is missing"
 	case strings.HasPrefix(message, "token recognition"):
 		return badToken(strings.TrimSpace(token))
 	}
@@ -268,6 +271,9 @@ func plainSyntax(message, lead string) (plain, hint string) {
 		hint = wordOperator(words[len(words)-1])
 	}
 	plain = fmt.Sprintf("syntax error: unexpected %q", document.Short(token))
+	if hint == "" && strings.Contains(lead+token, "{{") {
+		hint = "write the name alone: {{ }} is for actions"
+	}
 	if want != "" && want != "<EOF>" && !strings.HasPrefix(want, "{") {
 		plain += ", want " + want
 	}
@@ -314,6 +320,12 @@ func hintFor(text, message string) string {
 		return "compare a double with a double: write 1.0, not 1"
 	case strings.Contains(message, "no matching overload for '_-_'") && dashed(text):
 		return `a name with dashes is written headers["user-agent"]`
+	case strings.Contains(message, "no matching overload"):
+		return "the types do not go together: declare another type in attributes:, or convert one side"
+	case strings.Contains(message, "undeclared reference"):
+		return "functions are contains, startsWith, endsWith, matches, size, has and confidence, and those of CEL"
+	case strings.Contains(message, "syntax error"):
+		return "is an operator, a quote or a bracket missing before this place?"
 	}
 	return ""
 }

@@ -148,7 +148,7 @@ func TestCompileRefuses(t *testing.T) {
 		{`metrics.a -b > 1.0`, `11: unknown attribute "b"`, "declare it in the attributes: block, as in b: double"},
 		{`metrics.b-c - metrcs.d > 1.0`, `0: metrics.b-c is a subtraction`, `write metrics["b-c"]`},
 		{`score == 1`, `6: found no matching overload for '_==_' applied to '(double, int)'`, `compare a double with a double: write 1.0, not 1`},
-		{`path.startWith("/api")`, `14: undeclared reference to 'startWith' (did you mean 'startsWith'?)`, ``},
+		{`path.startWith("/api")`, `14: undeclared reference to 'startWith'`, `did you mean startsWith?`},
 		{`env.country = "CN"`, `12: syntax error`, `compare with ==`},
 		{`path == `, `8: syntax error: the expression ends too early`, ``},
 		{`flag ? 1`, `8: syntax error: the expression ends too early`, ``},

@@ -86,7 +86,7 @@ func (w *rewriter) walk(e celast.Expr) {
 			w.walk(x.AsMapEntry().Value())
 		}
 	case celast.StructKind:
-		w.report(e.ID(), "", "messages are not supported")
+		w.report(e.ID(), "compare attributes with literals", "messages are not supported")
 	case celast.ComprehensionKind:
 		w.comprehension(e.AsComprehension())
 	}
@@ -178,7 +178,7 @@ func (w *rewriter) call(e celast.Expr) {
 			w.reference(e, root, name, true)
 			return
 		}
-		w.report(leading(arg).ID(), "", "has() takes the name of an attribute")
+		w.report(leading(arg).ID(), `as in has(headers["x-a"])`, "has() takes the name of an attribute")
 		return
 	case operators.Subtract:
 		if w.dashedName(e) {
@@ -261,11 +261,11 @@ func (w *rewriter) pattern(c celast.CallExpr) {
 	arg := c.Args()[len(c.Args())-1]
 	text, ok := literalString(arg)
 	if !ok {
-		w.report(leading(arg).ID(), "", "the pattern of matches() must be a literal text")
+		w.report(leading(arg).ID(), "write the pattern out", "the pattern of matches() must be a literal text")
 		return
 	}
 	if err := CheckPattern(text); err != nil {
-		w.report(arg.ID(), "", "%v", err)
+		w.report(arg.ID(), "patterns are RE2", "%v", err)
 	}
 }
 

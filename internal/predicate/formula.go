@@ -166,3 +166,15 @@ func (p *Predicate) excludes(q *Predicate) bool {
 	no.Not = !no.Not
 	return q.implies(&no)
 }
+
+// MayBeEmpty reports whether some value of a name can be the empty text while the formula
+// is true.
+func MayBeEmpty(f *Formula, name string) bool {
+	empty := Predicate{Name: name, Op: Eq, Value: decision.StringValue("")}
+	for _, facts := range Branches(f) {
+		if a, _ := Contradiction(append(facts[:len(facts):len(facts)], empty)); a == nil {
+			return true
+		}
+	}
+	return false
+}
