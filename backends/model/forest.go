@@ -82,24 +82,25 @@ func (p *planter) subtree(t *tree, i int32, depth, first int) error {
 		return fmt.Errorf("more than %d levels", maxDepth)
 	}
 	f, n, at := p.f, &t.nodes[i], len(p.f.nodes)
-	f.nodes, f.mean = append(f.nodes, node{t: n.value, kind: leafNode}), append(f.mean, n.value)
+	f.nodes, f.mean = append(f.nodes, node{skip: math.MaxUint32}), append(f.mean, n.value)
 	if n.isLeaf() {
 		return nil
 	}
-	here := node{t: n.value, slot: p.slots[slotKey{n.feature, n.missing}]}
+	here := node{t: order(n.value), slot: p.slots[slotKey{n.feature, n.missing}]}
 	if n.set != nil {
-		here.kind, here.t = setNode, float64(len(f.sets))
+		here.set, here.t = true, uint64(len(f.sets))
 		f.sets = append(f.sets, n.set)
 	}
 	if err := p.subtree(t, n.left, depth+1, first); err != nil {
 		return err
 	}
-	here.right = uint32(len(f.nodes))
+	right := len(f.nodes)
+	here.skip = uint32(len(f.nodes) - at - 1)
 	if err := p.subtree(t, n.right, depth+1, first); err != nil {
 		return err
 	}
 	f.nodes[at] = here
-	f.mean[at] = weighted(f.mean[at+1], t.nodes[n.left].cover, f.mean[here.right], t.nodes[n.right].cover)
+	f.mean[at] = weighted(f.mean[at+1], t.nodes[n.left].cover, f.mean[right], t.nodes[n.right].cover)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 // or the sum of their Hessians, that came there). What is left is the base value. The sum
 // is exact, the parts depend on the order of the splits: these are not Shapley values.
 func (f *forest) contributions(attrs decision.Attrs, at []int, first, second int) []contribution {
-	v := make([]float64, len(f.slots))
+	v := make([]uint64, max(1, len(f.slots)))
 	f.fill(attrs, at, v)
 	owner := make([]int, len(f.slots))
 	cs := make([]contribution, 1+len(f.inputs))
@@ -55,14 +55,9 @@ func (f *forest) sign(group, first, second int) float64 {
 }
 
 // walk visits the splits on the way to a leaf, with the means before and after each.
-func (f *forest) walk(at uint32, v []float64, visit func(slot uint16, from, to float64)) {
-	for f.nodes[at].kind != leafNode {
-		n := &f.nodes[at]
-		next := n.right
-		if n.kind == splitNode && v[n.slot] <= n.t || n.kind == setNode && f.in(n, v[n.slot]) {
-			next = at + 1
-		}
-		visit(n.slot, f.mean[at], f.mean[next])
+func (f *forest) walk(at uint32, v []uint64, visit func(slot uint16, from, to float64)) {
+	for next := f.child(at, v); next != at; next = f.child(at, v) {
+		visit(f.nodes[at].slot, f.mean[at], f.mean[next])
 		at = next
 	}
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/clefbench/clefbench/decision"
 )
@@ -80,34 +81,34 @@ const (
 
 // Codes of a category slot that are no category.
 const (
-	codeOut = -1
-	codeIn  = -2
+	codeOut = math.MaxUint64 - iota
+	codeIn
 )
 
 // nearZero is LightGBM's bound for what counts as zero, a float32 constant there.
 const nearZero = float64(float32(1e-35))
 
-// slot returns the number that stands in the vector for x, NaN when absent. Infinities
-// send it left or right of every threshold, so that the walk through the trees knows no
-// missing values.
-func (m missing) slot(x float64) float64 {
+// slot returns what stands in the vector for x, NaN when absent: one more than a category's
+// code, or the number's [order]; never 0. Infinities send what is missing left or right of every threshold, so
+// that the walk through the trees knows no missing values.
+func (m missing) slot(x float64) uint64 {
 	switch m {
 	case missingZero:
 		if math.IsNaN(x) {
-			return 0
+			x = 0
 		}
 	case nanLeft, nanRight:
 		if math.IsNaN(x) {
-			return m.side(nanLeft)
+			x = m.side(nanLeft)
 		}
 	case zeroLeft, zeroRight:
 		if math.IsNaN(x) || math.Abs(x) <= nearZero {
-			return m.side(zeroLeft)
+			x = m.side(zeroLeft)
 		}
 	default:
 		return m.code(x)
 	}
-	return x
+	return order(x)
 }
 
 func (m missing) side(left missing) float64 {
@@ -117,34 +118,40 @@ func (m missing) side(left missing) float64 {
 	return math.Inf(1)
 }
 
-func (m missing) code(x float64) float64 {
+func (m missing) code(x float64) uint64 {
 	switch {
 	case math.IsNaN(x) && m == setIn:
 		return codeIn
 	case m == floorOut && x > -1 && x < 0:
-		return 0
+		return 1
 	case x >= 0 && x < maxCategory:
-		return math.Trunc(x)
+		return 1 + uint64(x)
 	}
 	return codeOut
 }
 
-// node is 16 bytes, four to a cache line. The left child is the next node.
-type node struct {
-	// t is the threshold, the leaf's value, or the place of the set.
-	t     float64
-	right uint32
-	slot  uint16
-	kind  nodeKind
+// order maps numbers to integers above 0 that compare as they do; both zeros are one. NaN
+// has no place in it.
+func order(x float64) uint64 {
+	b := math.Float64bits(x + 0) // -0 becomes 0
+	if b>>63 != 0 {
+		return ^b
+	}
+	return b | 1<<63
 }
 
-type nodeKind uint8
-
-const (
-	splitNode nodeKind = iota
-	leafNode
-	setNode
-)
+// node is 16 bytes, four to a cache line. The left child is the next node. A leaf is a
+// split that no number passes and whose right child is itself: the walk stands still
+// there, without asking what it is.
+type node struct {
+	// t is the order of the threshold, 0 in a leaf, or the place of the set.
+	t uint64
+	// skip is how many nodes stand between this one and its right child; -1 in a leaf.
+	skip uint32
+	slot uint16
+	// set marks a split on categories.
+	set bool
+}
 
 // input is a feature that some split reads, bound to an attribute.
 type input struct {
@@ -177,7 +184,8 @@ type forest struct {
 	nodes []node
 	roots []root
 	sets  [][]uint32
-	// mean is the cover-weighted mean of the leaves below each node; it is for explanations.
+	// mean is the cover-weighted mean of the leaves below each node: of a leaf its value, of
+	// others what explanations need.
 	mean   []float64
 	inputs []input
 	slots  []missing
@@ -197,29 +205,32 @@ type root struct {
 // what the trees say of nothing is a constant.
 func (f *forest) score(attrs decision.Attrs, at []int, s *probabilities) {
 	if len(f.slots) <= smallSlots {
-		var v [smallSlots]float64
+		var v [smallSlots]uint64
 		f.sums(attrs, at, v[:], s)
 		return
 	}
-	var v [maxSlots]float64
+	var v [maxSlots]uint64
 	f.sums(attrs, at, v[:], s)
 }
 
-func (f *forest) sums(attrs decision.Attrs, at []int, v []float64, s *probabilities) {
+func (f *forest) sums(attrs decision.Attrs, at []int, v []uint64, s *probabilities) {
 	if !f.fill(attrs, at, v) {
 		s.missing = uint16(len(f.inputs))
 		return
 	}
 	z := &s.logit
 	copy(z[:], f.base)
-	if f.single {
-		for _, r := range f.roots {
-			z[r.group] = float64(float32(z[r.group]) + float32(f.nodes[f.leaf(r.at, v)].t))
+	roots := f.roots
+	if len(f.sets) == 0 {
+		for ; len(roots) >= 4; roots = roots[4:] {
+			at := f.leaves([4]uint32{roots[0].at, roots[1].at, roots[2].at, roots[3].at}, v)
+			for i, r := range roots[:4] {
+				f.add(&z[r.group], f.mean[at[i]])
+			}
 		}
-	} else {
-		for _, r := range f.roots {
-			z[r.group] += f.nodes[f.leaf(r.at, v)].t
-		}
+	}
+	for _, r := range roots {
+		f.add(&z[r.group], f.mean[f.leaf(r.at, v)])
 	}
 	if f.rounds > 0 {
 		for k := range f.base {
@@ -232,8 +243,9 @@ func (f *forest) sums(attrs decision.Attrs, at []int, v []float64, s *probabilit
 }
 
 // fill writes the slots and reports whether any feature had a value.
-func (f *forest) fill(attrs decision.Attrs, at []int, v []float64) bool {
+func (f *forest) fill(attrs decision.Attrs, at []int, v []uint64) bool {
 	some := len(f.inputs) == 0
+	v[0] = 1 // leaves look there, also when nothing else does
 	for i := range f.inputs {
 		in := &f.inputs[i]
 		x := in.value(attrs.At(at[i]))
@@ -248,32 +260,61 @@ func (f *forest) fill(attrs decision.Attrs, at []int, v []float64) bool {
 	return some
 }
 
-// leaf walks down a tree.
-func (f *forest) leaf(at uint32, v []float64) uint32 {
+// add adds a leaf to a sum, in the precision of the library that trained it.
+func (f *forest) add(sum *float64, leaf float64) {
+	if f.single {
+		*sum = float64(float32(*sum) + float32(leaf))
+	} else {
+		*sum += leaf
+	}
+}
+
+// leaves walks down four trees without categories at once. Which way a split goes is
+// anybody's guess, and a processor that guesses wrong loses more than the walk costs: so
+// a step has no branch, and four chains of steps run beside each other.
+func (f *forest) leaves(at [4]uint32, v []uint64) [4]uint32 {
+	a, b, c, d := at[0], at[1], at[2], at[3]
+	for nodes := f.nodes; ; {
+		na, nb, nc, nd := &nodes[a], &nodes[b], &nodes[c], &nodes[d]
+		_, ra := bits.Sub64(na.t, v[na.slot], 0) // 1 when above the threshold
+		_, rb := bits.Sub64(nb.t, v[nb.slot], 0)
+		_, rc := bits.Sub64(nc.t, v[nc.slot], 0)
+		_, rd := bits.Sub64(nd.t, v[nd.slot], 0)
+		ma, mb := 1+na.skip&-uint32(ra), 1+nb.skip&-uint32(rb)
+		mc, md := 1+nc.skip&-uint32(rc), 1+nd.skip&-uint32(rd)
+		if ma|mb|mc|md == 0 {
+			return [4]uint32{a, b, c, d}
+		}
+		a, b, c, d = a+ma, b+mb, c+mc, d+md
+	}
+}
+
+// leaf walks down one tree.
+func (f *forest) leaf(at uint32, v []uint64) uint32 {
 	for {
-		n := &f.nodes[at]
-		next := n.right
-		switch n.kind {
-		case splitNode:
-			if v[n.slot] <= n.t {
-				next = at + 1
-			}
-		case leafNode:
+		next := f.child(at, v)
+		if next == at {
 			return at
-		default:
-			if f.in(n, v[n.slot]) {
-				next = at + 1
-			}
 		}
 		at = next
 	}
 }
 
+// child is the next node on the way, of a leaf the leaf itself.
+func (f *forest) child(at uint32, v []uint64) uint32 {
+	n := &f.nodes[at]
+	if n.set && f.in(n, v[n.slot]) || !n.set && v[n.slot] <= n.t {
+		return at + 1
+	}
+	return at + 1 + n.skip
+}
+
 // in reports whether a category code is in the node's set.
-func (f *forest) in(n *node, code float64) bool {
-	if code < 0 {
+func (f *forest) in(n *node, code uint64) bool {
+	if code >= codeIn {
 		return code == codeIn
 	}
-	set, c := f.sets[int(n.t)], uint32(code)
-	return int(c>>5) < len(set) && set[c>>5]>>(c&31)&1 != 0
+	set := f.sets[n.t]
+	code--
+	return code>>5 < uint64(len(set)) && set[code>>5]>>(code&31)&1 != 0
 }
