@@ -3,6 +3,7 @@ package datasets
 import (
 	"crypto/ed25519"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,19 +59,25 @@ func (v *Verification) signed(dir string, entries []os.DirEntry, by *Signed) {
 		return
 	}
 	c := cover{v: v, chain: v.chain, covered: map[string]bool{}, heads: map[string]string{}}
+	opened := 0
 	for _, path := range paths {
 		cp, err := openCheckpoint(path, by.Keys)
 		if err != nil {
 			v.add(path, err)
 			continue
 		}
-		v.Checkpoints++
+		opened++
+		holds := false
 		for _, h := range cp.Heads {
-			c.head(path, h)
+			holds = c.head(path, h) || holds
+		}
+		if holds {
+			v.Checkpoints++
 		}
 	}
-	if v.Checkpoints > 0 {
+	if opened > 0 {
 		c.rest()
+		c.hosts()
 	}
 }
 
@@ -99,8 +106,9 @@ type cover struct {
 	covered map[string]bool
 }
 
-// head finds a head among the segments and marks it and all before it as covered.
-func (c *cover) head(path string, h checkpoint.Head) {
+// head finds a head among the segments and marks it and all before it as covered; false
+// when it is not there as it was signed.
+func (c *cover) head(path string, h checkpoint.Head) bool {
 	s := c.chain.byName[h.Segment]
 	c.heads[h.Segment] = h.Digest
 	switch {
@@ -108,6 +116,7 @@ func (c *cover) head(path string, h checkpoint.Head) {
 		for ; s != nil && !c.covered[s.name()]; s = c.chain.before(s) {
 			c.covered[s.name()] = true
 		}
+		return true
 	case s != nil:
 		c.v.fault(s.path, "the checkpoint %s says that its digest is %s, it is %s: it was changed and sealed again, or replaced",
 			filepath.Base(path), h.Digest, s.meta.Digest)
@@ -115,6 +124,23 @@ func (c *cover) head(path string, h checkpoint.Head) {
 		c.v.note(path, "segment %s, which it signs, is not here any more (retention, or another directory)", h.Segment)
 	default:
 		c.v.fault(path, "segment %s, which it signs, is not here or cannot be read", h.Segment)
+	}
+	return false
+}
+
+// hosts asks for one signed segment of each host. That all that was signed is gone with
+// retention, and what is here came later, is what somebody without the key would arrange
+// who puts other segments in the place of all.
+func (c *cover) hosts() {
+	signed := map[string]bool{}
+	for i := range c.chain.segments {
+		s := &c.chain.segments[i]
+		signed[s.meta.Host] = signed[s.meta.Host] || c.covered[s.name()]
+	}
+	for _, host := range slices.Sorted(maps.Keys(signed)) {
+		if !signed[host] {
+			c.v.fault(c.v.Path, "no segment of host %s that is here is covered by a signature", host)
+		}
 	}
 }
 
