@@ -178,7 +178,7 @@ func (g *group) project(p *plan, a decision.Attrs) {
 // save Ref. Rows that do not pass Snapshot.Validate are dropped and counted as invalid.
 // ctx matters under PolicyBlock only.
 func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
-	if r == nil || len(rows) == 0 || r.bypass(len(rows)) {
+	if r == nil || len(rows) == 0 || r.bypass(ctx, len(rows)) {
 		return
 	}
 	defer r.contain(len(rows))

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,8 +56,10 @@ func (k *killSwitch) offSince() time.Time {
 
 // SetRecording switches recording, and with it shadows, on or off at run time. While it
 // is off, middleware, wrapped backends, [Recorder.Start] and [Recorder.Record] pass
-// straight through at the cost of one atomic load and a count; requests that are under
-// way are recorded to their end. Options.KillFile switches off as well, and wins.
+// straight through at the cost of one atomic load and a count. Middleware and Start
+// leave a mark in the request's context besides, so that what the request calls in it is
+// not counted as a request of its own. Requests that are under way are recorded to their
+// end. Options.KillFile switches off as well, and wins.
 func (r *Recorder) SetRecording(on bool) {
 	if r != nil {
 		r.killSwitch.set(offByCall, !on, r.clock())
@@ -66,12 +69,32 @@ func (r *Recorder) SetRecording(on bool) {
 // Recording reports whether recording is on; it is not on a nil Recorder.
 func (r *Recorder) Recording() bool { return r != nil && r.killSwitch.off.Load() == 0 }
 
+// passedKey finds the mark of a request that passed by a recorder; each has its own, so
+// that one that is off hides nothing of another.
+type passedKey struct{ r *Recorder }
+
+// passed is that mark. The request was counted with one row, which the first call in it
+// that would have made its rows takes over.
+type passed struct{ taken atomic.Bool }
+
+// mark returns the context of a request that passed by and was counted.
+func (r *Recorder) mark(ctx context.Context) context.Context {
+	return context.WithValue(ctx, passedKey{r}, new(passed))
+}
+
 // bypass reports whether a call passes by, and counts it then with the rows that it
-// would have offered.
-func (r *Recorder) bypass(rows int) bool {
+// would have offered: only those beyond the one that counts already, where it is the
+// first in a request that passed by as a whole.
+func (r *Recorder) bypass(ctx context.Context, rows int) bool {
 	k := &r.killSwitch
 	if k.off.Load() == 0 {
 		return false
+	}
+	if rows > 0 && ctx != nil {
+		if p, _ := ctx.Value(passedKey{r}).(*passed); p != nil && p.taken.CompareAndSwap(false, true) {
+			k.untold.Add(uint64(rows - 1))
+			return true
+		}
 	}
 	k.calls.Add(1)
 	if rows > 0 {

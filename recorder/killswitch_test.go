@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/snapshot"
 )
 
 func TestSwitchedOffPassesThrough(t *testing.T) {
@@ -248,4 +250,114 @@ func BenchmarkMiddlewareOff(b *testing.B) {
 			}
 		})
 	}
+}
+
+// nested are ways in which one request passes the recorder at more than one place; each
+// makes one request of so many rows while recording.
+func nested(r *Recorder) map[string]struct {
+	rows uint64
+	do   func()
+} {
+	b := r.Wrap(&fake{answer: "allow"})
+	log := slog.New(NewSlogHandler(r, nil, DefaultSlogMapping("")))
+	decide := func(ctx context.Context, questions int) {
+		req := decision.Request{Scenario: "s", Questions: make([]decision.Question, questions)}
+		for i := range req.Questions {
+			req.Questions[i].ID = string(rune('a' + i))
+		}
+		_ = b.Decide(ctx, &req, &decision.Response{})
+	}
+	middleware := func(f func(ctx context.Context)) func() {
+		h := r.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { f(q.Context()) }))
+		return func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil)) }
+	}
+	start := func(ctx context.Context, f func(ctx context.Context)) {
+		ctx, rec := r.Start(ctx)
+		f(ctx)
+		rec.End(ctx)
+	}
+	type way = struct {
+		rows uint64
+		do   func()
+	}
+	return map[string]way{
+		"middleware, backend":                      {1, middleware(func(ctx context.Context) { decide(ctx, 1) })},
+		"middleware, backend with three questions": {3, middleware(func(ctx context.Context) { decide(ctx, 3) })},
+		"middleware, log":                          {1, middleware(func(ctx context.Context) { log.InfoContext(ctx, "decided", "action", "allow") })},
+		"middleware, rows":                         {2, middleware(func(ctx context.Context) { r.Record(ctx, row(1), row(2)) })},
+		"middleware, handler":                      {1, middleware(func(ctx context.Context) { FromContext(ctx).Decision("").Choose("allow") })},
+		"start, backend": {2, func() {
+			start(context.Background(), func(ctx context.Context) { decide(ctx, 2) })
+		}},
+		"middleware, start, backend": {2, middleware(func(ctx context.Context) {
+			start(ctx, func(ctx context.Context) { decide(ctx, 2) })
+		})},
+	}
+}
+
+// What a request passes by at several places counts while recording is off as it does
+// while it is on.
+func TestNestedCallsPassByOnce(t *testing.T) {
+	for name := range nested(newRecorder(t, &memory{}, Options{Scenario: "s"})) {
+		t.Run(name, func(t *testing.T) {
+			r := newRecorder(t, &memory{}, Options{Scenario: "s"})
+			way := nested(r)[name]
+			for range 10 {
+				way.do()
+			}
+			r.SetRecording(false)
+			for range 10 {
+				way.do()
+			}
+			bypassed := r.Stats().Bypassed
+			led := closeNow(t, r)
+			if led.Written != 10*way.rows || led.Dropped[DropSwitchedOff] != 10*way.rows {
+				t.Errorf("rows %+v, want %d written and as many dropped", led, 10*way.rows)
+			}
+			if q := led.Requests; q.Written != 10 || q.Dropped[DropSwitchedOff] != 10 || bypassed != 10 {
+				t.Errorf("requests %+v, bypassed %d", q, bypassed)
+			}
+		})
+	}
+}
+
+// A further call is a request of its own on either side of the switch, and another
+// recorder's mark is not one's own.
+func TestPassingByIsCountedPerRecorder(t *testing.T) {
+	r, other := newRecorder(t, &memory{}, Options{Scenario: "s"}), newRecorder(t, &memory{}, Options{Scenario: "s"})
+	b := other.Wrap(r.Wrap(&fake{answer: "allow"}))
+	h := r.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		for range 2 {
+			_ = b.Decide(q.Context(), twoQuestions(), &decision.Response{})
+		}
+	}))
+	for _, on := range []bool{true, false} {
+		r.SetRecording(on)
+		other.SetRecording(on)
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}
+	for _, led := range []snapshot.Ledger{closeNow(t, r), closeNow(t, other)} {
+		if q := led.Requests; led.Written != 4 || led.Dropped[DropSwitchedOff] != 4 || q.Written != 2 || q.Dropped[DropSwitchedOff] != 2 {
+			t.Errorf("rows %+v, requests %+v", led, q)
+		}
+	}
+}
+
+// The server removes a form's files by its own request, whose handler has a marked copy.
+func TestServerSeesFormWhileOff(t *testing.T) {
+	r := newRecorder(t, &memory{}, Options{})
+	r.SetRecording(false)
+	q := httptest.NewRequest("POST", "/", strings.NewReader("--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a\"\r\n\r\nb\r\n--x--\r\n"))
+	q.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	defer func() {
+		if recover() == nil || q.MultipartForm == nil || len(q.MultipartForm.File["f"]) != 1 {
+			t.Errorf("the form %+v", q.MultipartForm)
+		}
+	}()
+	r.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		if err := q.ParseMultipartForm(1 << 10); err != nil {
+			t.Error(err)
+		}
+		panic(http.ErrAbortHandler)
+	})).ServeHTTP(httptest.NewRecorder(), q)
 }

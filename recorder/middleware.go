@@ -45,8 +45,10 @@ type exchange struct {
 }
 
 func (m *middleware) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	if m.r.bypass(1) {
-		m.next.ServeHTTP(w, req)
+	if m.r.bypass(req.Context(), 1) {
+		marked := req.WithContext(m.r.mark(req.Context()))
+		defer keepServersView(req, marked)
+		m.next.ServeHTTP(w, marked)
 		return
 	}
 	x := m.begin(w, req)
@@ -102,18 +104,18 @@ func (m *middleware) begin(w http.ResponseWriter, req *http.Request) (x *exchang
 
 // end takes the rows out of the handler's reach and hands them over.
 func (m *middleware) end(x *exchange, returned bool) {
-	keepServersView(x)
+	keepServersView(x.original, x.req)
 	x.rec.finish(x.original.Context(), returned, func(g *group) { x.fill(g, returned) })
 }
 
 // keepServersView hands back what the handler left in its copy of the request, where
 // the server or an outer handler looks for it: the server removes a form's files.
-func keepServersView(x *exchange) {
-	if x.original.MultipartForm == nil {
-		x.original.MultipartForm = x.req.MultipartForm
+func keepServersView(original, inner *http.Request) {
+	if original.MultipartForm == nil {
+		original.MultipartForm = inner.MultipartForm
 	}
-	if x.original.Pattern == "" {
-		x.original.Pattern = x.req.Pattern
+	if original.Pattern == "" {
+		original.Pattern = inner.Pattern
 	}
 }
 

@@ -128,16 +128,19 @@ func (r *Recorder) Shadow(candidate decision.Backend, o ShadowOptions) (*Shadow,
 // Offer puts a request to the candidate, if it is among those to ask and there is room.
 // It copies what it needs and never waits. The id is that of the recorded request: of
 // [FromContext] where there is a recording, else the request's own; without either there
-// is nothing to pair with, and the request is left out.
+// is nothing to pair with, and the request is left out. A request outside a recording is
+// drawn by the head rate as well, by its id.
 func (s *Shadow) Offer(ctx context.Context, req *decision.Request) {
 	if s == nil || !s.r.Recording() {
 		return
 	}
 	defer s.r.contain(0)
-	from := origins{id: req.ID, head: true}
 	if outer := FromContext(ctx); outer != nil && outer.r == s.r {
-		from = outer.origins()
+		from := outer.origins()
+		s.offer(&from, req)
+		return
 	}
+	from := s.r.undrawn(req)
 	s.offer(&from, req)
 }
 
@@ -154,6 +157,20 @@ type origins struct {
 func (rec *Recording) origins() origins {
 	from := origins{id: rec.id, head: rec.kept}
 	rec.edit(func(g *group) { from.share(rec.r, g) })
+	return from
+}
+
+// undrawn is what a request outside a recording gives. Nobody has drawn for it, so it is
+// drawn here, because the shadow's rows carry the head rate in their keep probability: by
+// the id, so that a request that is offered twice is asked twice or not at all.
+func (r *Recorder) undrawn(req *decision.Request) origins {
+	from := origins{id: req.ID, head: r.sampler.DrawID(req.ID)}
+	if e := r.plan.Entity.Attr; e != "" {
+		if v := req.Attrs.Get(e); !v.IsNull() {
+			from.entity, from.hasEntity = v.String(), true
+		}
+	}
+	from.head = r.sampler.head(from.head, from.entity, from.hasEntity)
 	return from
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -270,16 +272,23 @@ func TestShadowSkips(t *testing.T) {
 	r := newRecorder(t, sink, Options{Random: func() float64 { return 0.9 }, SampleRate: 0.5})
 	s := newShadow(t, r, &candidate{}, ShadowOptions{MaxRequestBytes: 20})
 	ctx := context.Background()
+	kept := func() *decision.Request {
+		for {
+			if req := shadowRequest(); r.sampler.DrawID(req.ID) {
+				return req
+			}
+		}
+	}
 	r.Wrap(&fake{answer: "allow"}, s).Decide(ctx, shadowRequest(), &decision.Response{}) // sampled out
 	s.Offer(ctx, &decision.Request{ID: decision.NewID(time.Now())})                      // asks nothing
 	noID := shadowRequest()
 	noID.ID = decision.ID{}
 	s.Offer(ctx, noID)
-	large := shadowRequest()
+	large := kept()
 	large.Body = make([]byte, 21)
 	s.Offer(ctx, large)
 	r.SetRecording(false)
-	s.Offer(ctx, shadowRequest())
+	s.Offer(ctx, kept())
 	r.SetRecording(true)
 	if st := r.Stats().Shadow; st != (ShadowStats{TooLarge: 1}) {
 		t.Errorf("stats %+v", st)
@@ -287,9 +296,9 @@ func TestShadowSkips(t *testing.T) {
 	rctx, rec := r.Start(ctx)
 	s.Offer(rctx, shadowRequest()) // the recording is not kept
 	rec.End(rctx)
-	s.Offer(ctx, shadowRequest())
+	s.Offer(ctx, kept())
 	closeShadow(t, s)
-	s.Offer(ctx, shadowRequest()) // too late
+	s.Offer(ctx, kept()) // too late
 	if st := r.Stats().Shadow; st != (ShadowStats{Asked: 1, TooLarge: 1}) {
 		t.Errorf("stats %+v", st)
 	}
@@ -338,5 +347,67 @@ func TestShadowUnderLoad(t *testing.T) {
 	st := r.Stats().Shadow
 	if st.Panicked > 0 || st.Running != 0 || st.Asked+st.Busy != 2000 || led.Offered != 4000+2*st.Asked {
 		t.Errorf("stats %+v, ledger %+v", st, led)
+	}
+}
+
+// Outside a recording nobody has drawn for a request before it is offered. What the rows
+// weigh must add up to the requests that were offered all the same.
+func TestOffersOutsideARecordingAreWeighted(t *testing.T) {
+	const requests, sampled, rate = 4000, 0.1, 0.5
+	sink := &memory{}
+	r := newRecorder(t, sink, Options{SampleRate: sampled, Scenario: "s"})
+	s := newShadow(t, r, &candidate{}, ShadowOptions{Rate: rate, Concurrency: requests})
+	ids := rand.New(rand.NewPCG(5, 6))
+	for range requests {
+		req := shadowRequest()
+		for i := range req.ID {
+			req.ID[i] = byte(ids.Uint32())
+		}
+		before := r.Stats().Shadow.Asked
+		s.Offer(context.Background(), req)
+		once := r.Stats().Shadow.Asked
+		s.Offer(context.Background(), req)
+		if twice := r.Stats().Shadow.Asked; twice-once != once-before {
+			t.Fatalf("offered twice, asked %d and %d times", once-before, twice-once)
+		}
+	}
+	closeShadow(t, s)
+	closeNow(t, r)
+	weighted := 0.0
+	for _, row := range sink.all() {
+		if math.Abs(row.KeepProb-sampled*rate) > 1e-12 {
+			t.Fatalf("keep_prob %v", row.KeepProb)
+		}
+		weighted += row.Weight() / 4 // two questions each, offered twice
+	}
+	const p = sampled * rate
+	if sd := math.Sqrt(requests * (1 - p) / p); math.Abs(weighted-requests) > 4*sd {
+		t.Errorf("%d requests weigh %v, %v standard errors off", requests, weighted, (weighted-requests)/sd)
+	}
+}
+
+// The draw by entity holds for offers, too: of an entity all requests or none.
+func TestOffersOutsideARecordingFollowTheEntity(t *testing.T) {
+	sink := &memory{}
+	r := newRecorder(t, sink, Options{SampleRate: 0.5, Scenario: "s", EntityKey: key, Sampling: Sampling{ByEntity: true},
+		Capture: Capture{Entity: EntitySource{Attr: "user"}}})
+	s := newShadow(t, r, &candidate{}, ShadowOptions{Concurrency: 1000})
+	schema, err := decision.NewSchema(decision.Field{Name: "user", Type: decision.String})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[uint64]int{}
+	for user := range 100 {
+		before := r.Stats().Shadow.Asked
+		for range 5 {
+			req := shadowRequest()
+			req.Attrs = decision.Attrs{Schema: schema, Values: []decision.Value{decision.StringValue(strconv.Itoa(user))}}
+			s.Offer(context.Background(), req)
+		}
+		asked[r.Stats().Shadow.Asked-before]++
+	}
+	closeShadow(t, s)
+	if asked[0]+asked[5] != 100 || asked[0] < 25 || asked[5] < 25 {
+		t.Errorf("entities by requests asked: %v", asked)
 	}
 }

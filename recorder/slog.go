@@ -273,7 +273,7 @@ func (h *slogHandler) record(ctx context.Context, rec *slog.Record) {
 		found.take(n, h.prefix, a, 0)
 		return true
 	})
-	if n.Marker != "" && !found.has[slogMarker] || !found.has[slogAction] && !found.has[slogStatus] || n.r.bypass(1) {
+	if n.Marker != "" && !found.has[slogMarker] || !found.has[slogAction] && !found.has[slogStatus] || n.r.bypass(ctx, 1) {
 		return
 	}
 	d, err := found.decision()

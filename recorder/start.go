@@ -11,10 +11,14 @@ import (
 // recording to [FromContext] and to wrapped backends; the caller gives it what the
 // middleware would have read (attributes, entity, bodies) and calls [Recording.End] once
 // the request is done. Without a recorder, or while recording is switched off, the
-// context comes back as it was, with a nil Recording, which may be used like any other.
+// context comes back without a recording, and the Recording is nil, which may be used like
+// any other.
 func (r *Recorder) Start(ctx context.Context) (context.Context, *Recording) {
-	if r == nil || r.bypass(1) {
+	if r == nil {
 		return ctx, nil
+	}
+	if r.bypass(ctx, 1) {
+		return r.mark(ctx), nil
 	}
 	rec := r.open(ctx)
 	if rec == nil {

@@ -100,7 +100,7 @@ type call struct {
 }
 
 func (b *backend) Decide(ctx context.Context, req *decision.Request, out *decision.Response) error {
-	if b.r.bypass(len(req.Questions)) {
+	if b.r.bypass(ctx, len(req.Questions)) {
 		return b.Backend.Decide(ctx, req, out)
 	}
 	c := call{}
