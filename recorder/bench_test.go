@@ -39,6 +39,20 @@ func benchRow() *snapshot.Snapshot {
 	return s
 }
 
+// fullRow is benchRow with everything that a decision service may know.
+func fullRow() *snapshot.Snapshot {
+	s := benchRow()
+	for i := range s.Candidates {
+		s.Candidates[i].Score = decision.Some(float32(0.5))
+	}
+	some := decision.Some(80 * time.Microsecond)
+	s.Latency, s.Stages = some, decision.Stages{Queue: some, Features: some, Rules: some, Serialise: some}
+	s.Backend, s.Artefact = "rules", decision.Artefact{EngineVersion: "1.4.2", StrategyVersion: "2026-05-28.1"}
+	s.Confidence, s.Propensity, s.Cost = decision.Some(0.7), decision.Some(0.95), decision.Some(int64(50_000))
+	s.TraceID = decision.Some([16]byte{1, 2, 3})
+	return s
+}
+
 func benchRecorder(b *testing.B, opts Options) *Recorder {
 	b.Helper()
 	s := benchRow()
@@ -136,6 +150,7 @@ func BenchmarkHandOver(b *testing.B) {
 		}
 	})
 	b.Run("side-by-side", func(b *testing.B) { sideBySide(b, s) })
+	b.Run("side-by-side-full", func(b *testing.B) { sideBySide(b, fullRow()) })
 	b.Run("callers", func(b *testing.B) { callers(b, s) })
 	b.Run("latency", func(b *testing.B) { latency(b, s) })
 	b.Run("record-full-queue", func(b *testing.B) {

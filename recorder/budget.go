@@ -9,7 +9,7 @@ const (
 	// the difference of two counts is right though both wrap around.
 	maxQueueRows  = 1 << 22
 	maxQueueBytes = 1<<rowShift - 1
-	// maxRequestBytes keeps a slab's offsets within 32 bits.
+	// maxRequestBytes bounds the array that one request makes a slab grow to.
 	maxRequestBytes = 1 << 31
 )
 

@@ -163,7 +163,7 @@ func (g *group) unpack(sl *slab, at int) count {
 	g.slots, g.redacted = g.slots[:0], g.redacted[:0]
 	head := &sl.rows[at]
 	for i := range head.size.rows() {
-		sl.unpack(&sl.rows[at+i], g.add())
+		sl.rows[at+i].unpack(g.add())
 	}
 	first := &g.slots[0]
 	g.whole, g.schema, g.attrs = head.whole, first.row.Attrs.Schema, first.row.Attrs.Values

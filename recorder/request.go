@@ -39,21 +39,22 @@ func (q *request) pack(sl *slab) {
 
 // packGroup copies a group's rows. What they share, the first one carries.
 func (q *request) packGroup(sl *slab) {
-	var first packed
+	var first *snapshot.Snapshot
 	for i := range q.g.slots {
 		s := &q.g.slots[i]
 		p := sl.add()
-		sl.pack(p, &s.row, s.row.Error)
-		p.keepProb = q.keep
-		p.in, p.inKind = put(&sl.bytes, s.in.data), s.in.bodyKind
-		p.out, p.outKind = put(&sl.bytes, s.out.data), s.out.bodyKind
+		p.pack(sl, &s.row)
+		row := &p.row
+		row.KeepProb = q.keep
+		row.Input, p.inSeen, p.inKind = put(&sl.bytes, s.in.data), s.in.seen, s.in.bodyKind
+		row.Output, p.outSeen, p.outKind = put(&sl.bytes, s.out.data), s.out.seen, s.out.bodyKind
 		if i == 0 {
-			p.schema, p.attrs = q.g.schema, put(&sl.values, q.g.attrs)
-			p.features = put(&sl.features, q.g.features)
+			row.Attrs = decision.Attrs{Schema: q.g.schema, Values: put(&sl.values, q.g.attrs)}
+			row.Features = put(&sl.features, q.g.features)
 			p.entity, p.hasEntity = q.g.entity, q.g.hasEntity
-			first = *p
+			first = row
 		} else {
-			p.schema, p.attrs, p.features = first.schema, first.attrs, first.features
+			row.Attrs, row.Features = first.Attrs, first.Features
 		}
 	}
 }
@@ -62,23 +63,26 @@ func (q *request) packGroup(sl *slab) {
 func (q *request) packRow(sl *slab, s *snapshot.Snapshot) {
 	plan := q.r.plan
 	p := sl.add()
-	err := s.Error
-	if err != "" {
-		err = scrub(err)
+	p.pack(sl, s)
+	row := &p.row
+	if s.Error != "" {
+		row.Error = scrub(s.Error)
 	}
-	sl.pack(p, s, err)
-	if p.keepProb = q.keep; s.KeepProb != 0 {
-		p.keepProb *= s.KeepProb
+	if row.KeepProb = q.keep; s.KeepProb != 0 {
+		row.KeepProb *= s.KeepProb
 	}
-	p.features = put(&sl.features, s.Features)
+	row.Features = put(&sl.features, s.Features)
+	row.Input, row.Output = nil, nil
 	if plan.Input && s.Input != nil {
-		p.in, p.inputLen, p.inKind.cut = q.packBody(sl, s.Input, s.InputLen)
+		p.inSeen = true
+		row.Input, row.InputLen, p.inKind.cut = q.packBody(sl, s.Input, s.InputLen)
 		if len(s.Redacted) > 0 && rewritten(s.Redacted, "input") {
 			p.inKind = bodyKind{rewritten: true}
 		}
 	}
 	if plan.Output && s.Output != nil {
-		p.out, _, p.outKind.cut = q.packBody(sl, s.Output, decision.Opt[int64]{})
+		p.outSeen = true
+		row.Output, _, p.outKind.cut = q.packBody(sl, s.Output, decision.Opt[int64]{})
 	}
 	if e := plan.Entity.Attr; e != "" {
 		v := s.Attrs.Get(e)
@@ -86,19 +90,19 @@ func (q *request) packRow(sl *slab, s *snapshot.Snapshot) {
 	}
 	switch {
 	case plan.All:
-		p.schema, p.attrs = s.Attrs.Schema, put(&sl.values, s.Attrs.Values)
+		row.Attrs.Values = put(&sl.values, s.Attrs.Values)
 	case len(s.Attrs.Values) == len(plan.fields) && s.Attrs.Schema == plan.same.Load():
-		p.schema, p.attrs = plan.schema, put(&sl.values, s.Attrs.Values)
+		row.Attrs = decision.Attrs{Schema: plan.schema, Values: put(&sl.values, s.Attrs.Values)}
 	default:
-		p.schema, p.attrs = plan.schema, q.project(sl, s.Attrs)
+		row.Attrs = decision.Attrs{Schema: plan.schema, Values: q.project(sl, s.Attrs)}
 	}
 }
 
 // project copies the attributes that the list names, and remembers a schema that is the
 // list: its rows are copied at once.
-func (q *request) project(sl *slab, a decision.Attrs) span {
+func (q *request) project(sl *slab, a decision.Attrs) []decision.Value {
 	at := q.r.plan.binder.Bind(a.Schema)
-	all := span{uint32(len(sl.values)) + 1, uint32(len(at))}
+	n := len(sl.values)
 	same := a.Schema != nil && a.Schema.Len() == len(at)
 	for i, from := range at {
 		sl.values = append(sl.values, a.At(from))
@@ -107,12 +111,12 @@ func (q *request) project(sl *slab, a decision.Attrs) span {
 	if same {
 		q.r.plan.same.Store(a.Schema)
 	}
-	return all
+	return sl.values[n:len(sl.values):len(sl.values)]
 }
 
 // packBody copies what is kept of a body, and returns the length of the original.
-func (q *request) packBody(sl *slab, src []byte, length decision.Opt[int64]) (at span, total decision.Opt[int64], cut bool) {
-	kept := src[:min(len(src), q.r.opts.MaxBody)]
+func (q *request) packBody(sl *slab, src []byte, length decision.Opt[int64]) (kept []byte, total decision.Opt[int64], cut bool) {
+	kept = put(&sl.bytes, src[:min(len(src), q.r.opts.MaxBody)])
 	total = decision.Some(max(length.V, int64(len(src))))
-	return put(&sl.bytes, kept), total, total.V > int64(len(kept))
+	return kept, total, total.V > int64(len(kept))
 }

@@ -94,7 +94,7 @@ func TestSlabKeepsEveryColumn(t *testing.T) {
 		q.pack(sl)
 		for i, want := range rows {
 			var s slot
-			sl.unpack(&sl.rows[i], &s)
+			sl.rows[i].unpack(&s)
 			got := s.row
 			got.Input, got.Output = s.in.data, s.out.data
 			if got.Attrs.Values == nil {
@@ -105,9 +105,46 @@ func TestSlabKeepsEveryColumn(t *testing.T) {
 			}
 		}
 		sl.reset()
-		if len(sl.rows)+len(sl.bytes)+len(sl.values)+len(sl.marks) > 0 || sl.rows[:1][0] != (packed{}) {
+		if len(sl.rows)+len(sl.bytes)+len(sl.values)+len(sl.notes) > 0 || !reflect.ValueOf(sl.rows[:1][0]).IsZero() {
 			t.Fatal("reset left something behind")
 		}
+	}
+}
+
+// What a slab holds is its own, also of the rows that came before its arrays grew, and no
+// row can be appended to into the next one.
+func TestSlabSharesNothing(t *testing.T) {
+	r := newRecorder(t, &memory{}, Options{Capture: Capture{All: true, Input: true, Output: true}})
+	schema, _ := decision.NewSchema(decision.Field{Name: "a", Type: decision.String})
+	sl := newSlab(2)
+	var rows, want []*snapshot.Snapshot
+	for i := range 50 {
+		s := &snapshot.Snapshot{KeepProb: 1, Input: []byte{byte(i)}, Output: []byte{byte(i), 1}, Features: []float32{float32(i)}, Ref: snapshot.Ref{Segment: "x", Row: 7},
+			Candidates: []decision.Candidate{{Action: fmt.Sprint(i)}}, Redacted: []string{fmt.Sprint("r", i)}, InputLen: decision.Some(int64(1)),
+			Attrs: decision.Attrs{Schema: schema, Values: []decision.Value{decision.StringValue(fmt.Sprint("v", i))}}}
+		kept := s.Clone()
+		kept.Ref = snapshot.Ref{}
+		rows, want = append(rows, s), append(want, kept)
+	}
+	q := request{r: r, rows: rows, keep: 1}
+	q.pack(sl)
+	for _, s := range rows {
+		s.Input[0], s.Output[0], s.Features[0] = 255, 255, -1
+		s.Candidates[0].Action, s.Redacted[0], s.Attrs.Values[0] = "other", "other", decision.Value{}
+	}
+	for i := range want {
+		var s slot
+		sl.rows[i].unpack(&s)
+		got := s.row
+		got.Input, got.Output = s.in.data, s.out.data
+		if !reflect.DeepEqual(&got, want[i]) {
+			t.Fatalf("row %d\ngot  %+v\nwant %+v", i, &got, want[i])
+		}
+		_ = append(got.Input, 254)
+		_ = append(got.Features, -2)
+		_ = append(got.Candidates, decision.Candidate{Action: "next"})
+		_ = append(got.Redacted, "next")
+		_ = append(got.Attrs.Values, decision.Value{})
 	}
 }
 
