@@ -28,10 +28,6 @@ type column struct {
 	overflowed bool
 	// elem puts one element of a list.
 	elem program
-	// last is the label of the value before, the dictionary's copy of it: labels that hardly
-	// ever change need no look-up.
-	last     string
-	lastCode uint16
 	// unmatched is the number of batches for which no matches are looked for: see
 	// encoder.numbers.
 	unmatched int
@@ -196,10 +192,6 @@ func (c *column) label(s string) {
 		c.text(s)
 		return
 	}
-	if s == c.last {
-		c.u16(c.lastCode)
-		return
-	}
 	code, mended, ok := c.dict.lookup(s)
 	if !ok {
 		c.expand()
@@ -209,8 +201,6 @@ func (c *column) label(s string) {
 	}
 	if mended {
 		*c.mended = append(*c.mended, c.path)
-	} else {
-		c.last, c.lastCode = c.dict.values[code], uint16(code)
 	}
 	c.u16(uint16(code))
 }

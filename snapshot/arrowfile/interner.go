@@ -15,8 +15,8 @@ type interner struct {
 	values []string
 	// mended holds the codes of labels that were not valid UTF-8.
 	mended map[string]int16
-	// hot keeps labels found before by a cheap hash of theirs: columns of one name take
-	// turns, so that remembering the last label alone would miss.
+	// hot keeps labels found before by a cheap hash of theirs. To compare with the column's
+	// last label first was tried: labels change too often for the branch to be foreseen.
 	hot [hotLabels]hotLabel
 }
 
