@@ -53,14 +53,11 @@ type textKey struct {
 	digit uint16
 }
 
-// span is the range [lo,hi); hi is +Inf in the last one when it is open.
+// span is the range [lo,hi); hi is +Inf in the last one when it is open, which then holds
+// +Inf as well.
 type span struct {
 	lo, hi float64
 	digit  uint16
-}
-
-func (s span) holds(x float64) bool {
-	return x >= s.lo && (x < s.hi || math.IsInf(s.hi, 1))
 }
 
 type action struct {

@@ -2,8 +2,16 @@ package flash
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
+
+	"github.com/clefbench/clefbench/decision"
 )
+
+// holds is what a range means, which cuts must agree with.
+func (s span) holds(x float64) bool {
+	return x >= s.lo && (x < s.hi || math.IsInf(s.hi, 1))
+}
 
 func TestParseRange(t *testing.T) {
 	inf := math.Inf(1)
@@ -37,5 +45,46 @@ func TestSpanHoldsItsLowEdgeOnly(t *testing.T) {
 		if got := tc.s.holds(tc.x); got != tc.want {
 			t.Errorf("%v holds %v = %v", tc.s, tc.x, got)
 		}
+	}
+}
+
+// Ranges that touch, that leave gaps, that are open at either end, few and many.
+func TestCutsAreTheRanges(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		d := &dimension{kind: kindRanges, missing: noDigit, other: uint16(r.IntN(3)) + noDigit - 2}
+		at := float64(r.IntN(3))
+		if r.IntN(3) == 0 {
+			at = math.Inf(-1)
+		}
+		for i := range 1 + r.IntN(20) {
+			s := span{lo: at, hi: max(at, 0) + 1 + float64(r.IntN(2)), digit: uint16(i)}
+			d.spans = append(d.spans, s)
+			at = s.hi + float64(r.IntN(2))
+		}
+		if last := &d.spans[len(d.spans)-1]; r.IntN(3) == 0 {
+			last.hi = math.Inf(1)
+		}
+		a := newAxis(d, 1)
+		for _, x := range []float64{math.Inf(-1), math.Inf(1), -1e300, 1e300} {
+			checkCut(t, &a, x)
+		}
+		for x := -1.0; x < 60; x += 0.5 {
+			checkCut(t, &a, x)
+			checkCut(t, &a, math.Nextafter(x, math.Inf(-1)))
+		}
+	}
+}
+
+func checkCut(t *testing.T, a *axis, x float64) {
+	t.Helper()
+	want := a.other
+	for _, s := range a.spans {
+		if s.holds(x) {
+			want = s.digit
+		}
+	}
+	if got := a.inRange(decision.DoubleValue(x)); got != want {
+		t.Fatalf("%v is in %d, want %d of %v", x, got, want, a.spans)
 	}
 }

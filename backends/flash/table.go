@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,14 @@ type axis struct {
 	*dimension
 	stride int
 	texts  map[string]uint16
+	// few are the texts when they are few: then comparing is faster than hashing.
+	few []textKey
+	// cuts are where the ranges begin and end, ascending; bins[i] is the digit from
+	// cuts[i-1] to below cuts[i].
+	cuts []float64
+	bins []uint16
+	// seen remembers classified texts; nil when nothing is classified.
+	seen *seen
 	// numbers are the texts that are numbers, for attributes that are.
 	numbers []numberKey
 	devices [3]uint16
@@ -104,6 +113,13 @@ func newAxis(d *dimension, stride int) axis {
 			a.numbers = append(a.numbers, k)
 		}
 	}
+	if len(d.texts) <= fewTexts {
+		a.few = d.texts
+	}
+	a.cut()
+	if d.kind == kindDevice {
+		a.seen = newSeen()
+	}
 	for i, device := range []Device{Desktop, Mobile, Tablet} {
 		a.devices[i] = a.lookup(string(device))
 	}
@@ -111,7 +127,33 @@ func newAxis(d *dimension, stride int) axis {
 	return a
 }
 
+// fewTexts is up to how many texts a walk is not slower than a map.
+const fewTexts = 8
+
+// cut turns the ranges, which are sorted and do not overlap, into cuts and bins.
+func (a *axis) cut() {
+	a.bins = append(a.bins, a.other)
+	for _, s := range a.spans {
+		if n := len(a.cuts); n > 0 && a.cuts[n-1] == s.lo {
+			a.bins[n] = s.digit
+		} else {
+			a.cuts, a.bins = append(a.cuts, s.lo), append(a.bins, s.digit)
+		}
+		if !math.IsInf(s.hi, 1) { // an open range holds +Inf, too
+			a.cuts, a.bins = append(a.cuts, s.hi), append(a.bins, a.other)
+		}
+	}
+}
+
 func (a *axis) lookup(text string) uint16 {
+	if a.few != nil {
+		for i := range a.few {
+			if a.few[i].text == text {
+				return a.few[i].digit
+			}
+		}
+		return a.other
+	}
 	if d, ok := a.texts[text]; ok {
 		return d
 	}
@@ -207,6 +249,28 @@ func (t *Table) cell(attrs decision.Attrs) (cell int, skipped uint16) {
 	return cell, skipped
 }
 
+// Key returns the number of the cell that attributes fall into, and -1 for a miss. It is
+// the dear part of a decision; a caller that keeps keys can use [Table.At] alone.
+func (t *Table) Key(attrs decision.Attrs) int {
+	cell, _ := t.cell(attrs)
+	return cell
+}
+
+// At returns the action of a cell that Key gave, with its parameters as JSON, and that of
+// the fallback for -1; ok is false where there is none. It panics for a number that Key
+// never gives.
+func (t *Table) At(key int) (label, params string, ok bool) {
+	chosen := t.c.fallback
+	if key >= 0 {
+		chosen = t.c.cells[key]
+	}
+	if chosen == noDigit {
+		return "", "", false
+	}
+	a := &t.c.actions[chosen]
+	return a.label, a.params, true
+}
+
 // isMissing holds for null and NaN.
 func isMissing(v decision.Value) bool {
 	x := v.Double()
@@ -233,18 +297,39 @@ func (a *axis) digit(v decision.Value) uint16 {
 }
 
 func (a *axis) inRange(v decision.Value) uint16 {
-	if x, ok := v.Number(); ok {
-		for i := range a.spans {
-			if a.spans[i].holds(x) {
-				return a.spans[i].digit
-			}
+	x, ok := v.Number()
+	if !ok {
+		return a.other
+	}
+	if len(a.cuts) > fewCuts {
+		i, found := slices.BinarySearch(a.cuts, x)
+		if found {
+			i++
 		}
+		return a.bins[i]
+	}
+	i := 0
+	for _, c := range a.cuts { // without a branch on x, which nobody could predict
+		if c <= x {
+			i++
+		}
+	}
+	return a.bins[i]
+}
+
+// fewCuts is up to how many cuts counting them all is not slower than a search.
+const fewCuts = 16
+
+func (a *axis) device(v decision.Value) uint16 {
+	if text := v.Str(); text != "" {
+		return a.seen.digit(text, a)
 	}
 	return a.other
 }
 
-func (a *axis) device(v decision.Value) uint16 {
-	switch DeviceOf(v.Str()) {
+// classify is the digit of a user agent.
+func (a *axis) classify(text string) uint16 {
+	switch DeviceOf(text) {
 	case Desktop:
 		return a.devices[0]
 	case Mobile:

@@ -190,6 +190,31 @@ func TestKeepsTheContract(t *testing.T) {
 	}})
 }
 
+// Key and At are Decide in two parts.
+func TestKeyAndAt(t *testing.T) {
+	tab, out := openEdge(t), new(decision.Response)
+	for _, req := range []*decision.Request{edgeRequest(t, 0.05, iphone, "k", "FR"), edgeRequest(t, 0.5, mac, nil, "CN"), edgeRequest(t, -1.0, nil, nil, nil)} {
+		if err := tab.Decide(context.Background(), req, out); err != nil {
+			t.Fatal(err)
+		}
+		label, params, ok := tab.At(tab.Key(req.Attrs))
+		if d := out.Decisions[0]; !ok || label != d.Action || params != d.Params {
+			t.Errorf("%s %s %v, Decide says %+v", label, params, ok, d)
+		}
+	}
+	cfb, err := CompileMatrix("m.json", []byte(dims(`{"name": "x", "values": ["a"]}`, "[1]")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare, err := Open("m.cfb", cfb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if label, params, ok := bare.At(bare.Key(decision.Attrs{})); ok || label != "" || params != "" {
+		t.Errorf("a miss without a fallback gives %s", label)
+	}
+}
+
 func TestDecideAllocatesNothing(t *testing.T) {
 	tab, out := openEdge(t), new(decision.Response)
 	for _, req := range []*decision.Request{edgeRequest(t, 0.05, iphone, "k", "FR"), edgeRequest(t, -1.0, nil, nil, nil)} {
