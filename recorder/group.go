@@ -181,6 +181,16 @@ func (r *Recorder) Record(ctx context.Context, rows ...*snapshot.Snapshot) {
 	if r == nil || len(rows) == 0 || r.bypass(ctx, len(rows)) {
 		return
 	}
+	r.RecordBegun(ctx, rows...)
+}
+
+// RecordBegun is [Recorder.Record] for a request that began while recording was on, as
+// the caller has asked [Recorder.Recording]: its rows are taken although recording may
+// have been switched off since.
+func (r *Recorder) RecordBegun(ctx context.Context, rows ...*snapshot.Snapshot) {
+	if r == nil || len(rows) == 0 {
+		return
+	}
 	defer r.contain(len(rows))
 	factor, kept := r.keepRows(rows)
 	if !kept {

@@ -361,3 +361,19 @@ func TestServerSeesFormWhileOff(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})).ServeHTTP(httptest.NewRecorder(), q)
 }
+
+// A request that began while recording was on is taken, or counted under its own reason.
+func TestSwitchedOffTakesWhatHasBegun(t *testing.T) {
+	sink := &memory{}
+	r := newRecorder(t, sink, Options{Scenario: "s"})
+	r.SetRecording(false)
+	r.RecordBegun(context.Background(), row(1), row(2))
+	r.LostBegun("no-memory", 3)
+	var none *Recorder
+	none.RecordBegun(context.Background(), row(1))
+	none.LostBegun("no-memory", 1)
+	r.LostBegun("no-memory", 0)
+	if led := closeNow(t, r); led.Written != 2 || led.Dropped["no-memory"] != 3 || led.Dropped[DropSwitchedOff] != 0 || led.Check() != nil {
+		t.Errorf("%+v", led)
+	}
+}

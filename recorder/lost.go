@@ -11,3 +11,11 @@ func (r *Recorder) Lost(reason string, rows int) {
 	}
 	r.in.lost(reason, rows)
 }
+
+// LostBegun is [Recorder.Lost] for a request that began while recording was on: it counts
+// under its own reason although recording may have been switched off since.
+func (r *Recorder) LostBegun(reason string, rows int) {
+	if r != nil && rows > 0 {
+		r.in.lost(reason, rows)
+	}
+}

@@ -255,3 +255,26 @@ func TestEveryByteBothWays(t *testing.T) {
 		}
 	}
 }
+
+// A header that Connection names ends here (RFC 9110, 7.6.1), forwarding headers among them.
+func TestHeadersThatConnectionNames(t *testing.T) {
+	upstream, seen := rawUpstream(t, func(*message) string { return "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n" })
+	s := start(t, "http://"+upstream)
+	conn, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(60 * time.Second))
+	io.WriteString(conn, "GET /x HTTP/1.1\r\nHost: h\r\nConnection: x-forwarded-for , X-Own\r\nConnection: Forwarded,close\r\n"+
+		"X-Forwarded-For: 1.2.3.4\r\nForwarded: for=1.2.3.4\r\nX-Own: 1\r\nX-Forwarded-Host: kept\r\n\r\n")
+	got := <-seen
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Own"} {
+		if v, ok := got.get(name); ok {
+			t.Errorf("%s: %s goes on", name, v)
+		}
+	}
+	if v, _ := got.get("X-Forwarded-Host"); v != "kept" {
+		t.Errorf("X-Forwarded-Host, which is not named: %q", v)
+	}
+}

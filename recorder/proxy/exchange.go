@@ -57,7 +57,11 @@ func (p *Proxy) begin(r *http.Request) (x *exchange) {
 		return nil
 	}
 	if !p.rec.Recording() {
-		p.rec.Lost(recorder.DropSwitchedOff, 1)
+		if kind == formUnknown { // nobody reads its body, and most of them are no decisions
+			p.counts.passed.Add(1)
+		} else {
+			p.rec.Lost(recorder.DropSwitchedOff, 1)
+		}
 		return nil
 	}
 	x = &exchange{ctx: r.Context()}
@@ -166,7 +170,7 @@ func (p *Proxy) lose(a *attempt, reason string) {
 	if a.form == formUnknown {
 		p.counts.passed.Add(1)
 	} else {
-		p.rec.Lost(reason, 1)
+		p.rec.LostBegun(reason, 1)
 	}
 	p.release(a)
 }

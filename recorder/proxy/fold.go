@@ -241,7 +241,7 @@ func (f *folder) settle(c *call) {
 	for i := range rows {
 		ptrs[i] = &rows[i]
 	}
-	f.rec.Record(context.Background(), ptrs...)
+	f.rec.RecordBegun(context.Background(), ptrs...)
 	f.counts.decisions.Add(1)
 	f.release(last)
 }

@@ -181,7 +181,7 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 	out.URL = p.target(in)
 	out.Host = p.upstream.Host
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
-		if v, ok := in.Header[name]; ok {
+		if v, ok := in.Header[name]; ok && !hopByHop(in.Header, name) {
 			out.Header[name] = v
 		}
 	}
@@ -192,6 +192,19 @@ func (p *Proxy) rewrite(pr *httputil.ProxyRequest) {
 		// Together these make net/http send the length for any method.
 		out.Body, out.TransferEncoding = http.NoBody, []string{"identity"}
 	}
+}
+
+// hopByHop reports whether a client says that a header is meant for this connection only
+// (RFC 9110, 7.6.1).
+func hopByHop(h http.Header, name string) bool {
+	for _, list := range h["Connection"] {
+		for option := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(strings.TrimSpace(option), name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // target is a request's place at the upstream. net/http would escape what a client left
