@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"strconv"
@@ -25,8 +26,8 @@ type lightGBM struct {
 
 // lgLine is a line `key=value` and where the value stands.
 type lgLine struct {
-	key, value string
-	pos        decision.Position
+	key, value, text string
+	pos              decision.Position
 }
 
 // readLightGBM returns the ensemble; the error is a [document.Problems] of one.
@@ -58,7 +59,7 @@ func (r *lightGBM) next() (l lgLine, ok bool) {
 			continue
 		}
 		key, value, found := strings.Cut(text, "=")
-		l = lgLine{key: key, value: value, pos: decision.Position{File: r.name, Line: r.line, Column: 1}}
+		l = lgLine{key: key, value: value, text: text, pos: decision.Position{File: r.name, Line: r.line, Column: 1}}
 		if found {
 			l.pos.Column = len(key) + 2
 		}
@@ -102,6 +103,29 @@ func (r *lightGBM) file() error {
 	}
 	if r.e.rounds > 0 {
 		r.e.rounds = len(r.e.trees) / r.perRound
+	}
+	return r.pandas()
+}
+
+// pandas reads the line behind the trees that lists the categories of the columns that
+// pandas had as such. Which columns they were the file does not say.
+func (r *lightGBM) pandas() error {
+	for l, ok := r.next(); ok; l, ok = r.next() {
+		text, found := strings.CutPrefix(l.text, "pandas_categorical:")
+		if !found || text == "null" {
+			continue
+		}
+		var lists [][]any
+		if err := json.Unmarshal([]byte(text), &lists); err != nil {
+			return r.errorf("", "pandas_categorical is no list of lists")
+		}
+		for _, list := range lists {
+			texts := make([]string, len(list))
+			for i, v := range list {
+				texts[i] = categoryText(v)
+			}
+			r.e.pandas, r.e.encoded = append(r.e.pandas, texts), "pandas_categorical"
+		}
 	}
 	return nil
 }

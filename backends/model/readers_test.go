@@ -37,6 +37,7 @@ func TestLightGBMErrors(t *testing.T) {
 		{"is_linear=0", "is_linear=1", "linear models are not supported", "linear_tree"},
 		{"leaf_value=0.25", "leaf_value=NaN", `"NaN"`, ""},
 		{"Tree=1", "Tree=2", "expected Tree=1", ""},
+		{"categorical:null", "categorical:{}", "trees:44:1: pandas_categorical is no list", ""},
 		{"end of trees", "", "the file ends in tree 1", "cut off"},
 		{smallLightGBM[strings.Index(smallLightGBM, "\n\nTree=1"):], "", "the file ends in tree 0", "cut off"},
 	} {
@@ -107,6 +108,7 @@ func TestXGBoostFeatureNames(t *testing.T) {
 // A file of hostile numbers gives an error or a model, in bounded memory and time.
 func FuzzLightGBM(f *testing.F) {
 	f.Add([]byte(smallLightGBM))
+	f.Add([]byte(strings.Replace(smallLightGBM, "categorical:null", `categorical:[["x", 1, true, null], []]`, 1)))
 	s := &forestSpec{features: 4, classes: 3, categorical: true}
 	r := rand.New(rand.NewPCG(5, 6))
 	f.Add(lightGBMFile(s, []*plain{randomTree(r, s, 3), randomTree(r, s, 2), randomTree(r, s, 1)}, "multiclass num_class:3"))
@@ -115,6 +117,7 @@ func FuzzLightGBM(f *testing.F) {
 
 func FuzzXGBoost(f *testing.F) {
 	f.Add([]byte(smallXGBoost))
+	f.Add([]byte(strings.Replace(smallXGBoost, `"tree_info"`, `"cats": {"enc": [{}]}, "tree_info"`, 1)))
 	s := &forestSpec{features: 4, classes: 3, categorical: true}
 	r := rand.New(rand.NewPCG(5, 6))
 	f.Add(xgBoostFile(s, []*plain{randomTree(r, s, 3), randomTree(r, s, 2), randomTree(r, s, 1)}, "multi:softprob", "[1E0,2E0,3E0]"))

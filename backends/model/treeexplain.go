@@ -75,8 +75,8 @@ func (f *forest) absent(attrs decision.Attrs) []decision.SkippedRule {
 		switch {
 		case math.IsNaN(v.Double()):
 			cause = "NaN"
-		case in.codes != nil && v.Type() == decision.String:
-			cause = "the text is none of the categories"
+		case in.codes != nil && v.Type() == decision.String, in.numbers != nil && !v.IsNull() && v.Type() != decision.String:
+			cause = "the value is none of the categories"
 		case !v.IsNull():
 			cause = "the value is no number"
 		}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/clefbench/clefbench/decision"
@@ -41,7 +42,7 @@ func (r *reader) trees(kind string, top *document.Map) {
 	if v := top.Get("classes"); v != nil && v.IsList() && len(r.m.classNames) != classes {
 		v.Errorf("name the action of label 0 first", "%d classes, the trees have %d", len(r.m.classNames), classes)
 	}
-	r.inputs(e.names, top.Get("features"), file)
+	r.inputs(e, top.Get("features"), file)
 }
 
 func (r *reader) treeClasses(n *document.Node) {
@@ -140,22 +141,27 @@ func readBounded(dir fs.FS, name string) ([]byte, error) {
 
 // inputs binds the features that the trees read to attributes: by their own name, or as
 // the map says.
-func (r *reader) inputs(names []string, features, file *document.Node) {
+func (r *reader) inputs(e *ensemble, features, file *document.Node) {
+	names := e.names
 	mapped := map[string]document.Entry{}
 	if features != nil {
-		for _, e := range features.Map().Entries() {
-			if !slices.Contains(names, e.Key) {
-				r.f.Errorf(e.KeyPos, attribute.Suggest(e.Key, names), "features: the tree file has no feature %q", document.Short(e.Key))
+		for _, m := range features.Map().Entries() {
+			if !slices.Contains(names, m.Key) {
+				r.f.Errorf(m.KeyPos, attribute.Suggest(m.Key, names), "features: the tree file has no feature %q", document.Short(m.Key))
 			}
-			mapped[e.Key] = e
+			mapped[m.Key] = m
 		}
 	}
 	for i := range r.m.forest.inputs {
 		in := &r.m.forest.inputs[i]
 		at := file
-		if e, ok := mapped[in.feature]; ok && !e.Value.IsNull() {
-			at = e.Value
-			r.mapping(e.Value, in)
+		if m, ok := mapped[in.feature]; ok && !m.Value.IsNull() {
+			at = m.Value
+			r.mapping(m.Value, in, e.pandas)
+		}
+		if e.encoded != "" && in.codes == nil && in.numbers == nil && r.m.forest.categorical(in) {
+			at.Errorf(`list what the codes stand for: {"name": ..., "categories": [...]}`,
+				"feature %s: its categories were made codes of in training (%s), so that a number is not its own code", document.Short(in.feature), e.encoded)
 		}
 		if r.treeScope != nil {
 			r.treeAttribute(at, in)
@@ -163,8 +169,8 @@ func (r *reader) inputs(names []string, features, file *document.Node) {
 	}
 }
 
-// mapping reads an attribute's name, or its name and the categories that its texts are.
-func (r *reader) mapping(n *document.Node, in *input) {
+// mapping reads an attribute's name, or its name and the categories that its values are.
+func (r *reader) mapping(n *document.Node, in *input, pandas [][]string) {
 	if !n.IsMap() {
 		in.name = text(n)
 		return
@@ -174,18 +180,68 @@ func (r *reader) mapping(n *document.Node, in *input) {
 		in.name = text(v)
 	}
 	if v := m.Need("categories"); v != nil {
-		list := v.SomeTexts("list the texts in the order of their codes, the first is 0")
-		in.codes = make(map[string]float64, len(list))
-		for code, s := range list {
-			if _, double := in.codes[s]; double {
-				v.Errorf("", "%s: %q stands twice", v.Path(), document.Short(s))
-			}
-			in.codes[s] = float64(code)
-		}
-		if len(list) > maxCategory {
-			v.Errorf("", "%s: %d categories, the limit is %d", v.Path(), len(list), maxCategory)
+		list := r.categories(v, in)
+		if listed := func(p []string) bool { return slices.Equal(p, list) }; len(pandas) > 0 && list != nil && !slices.ContainsFunc(pandas, listed) {
+			v.Errorf("the order is that of the codes", "%s is none of the lists in the file's pandas_categorical", v.Path())
 		}
 	}
+}
+
+// categories reads a list of texts, or of numbers, whose places are the codes. It returns
+// them as [categoryText] does.
+func (r *reader) categories(n *document.Node, in *input) []string {
+	items := n.List()
+	if n.IsList() && len(items) == 0 {
+		n.Errorf("list the values in the order of their codes, the first is 0", "%s is empty", n.Path())
+	}
+	if len(items) > maxCategory {
+		n.Errorf("", "%s: %d categories, the limit is %d", n.Path(), len(items), maxCategory)
+		return nil
+	}
+	in.codes, in.numbers = map[string]float64{}, map[float64]float64{}
+	var out []string
+	for code, x := range items {
+		v, ok := x.Value()
+		number, isNumber := v.Number()
+		before := len(in.codes) + len(in.numbers)
+		switch {
+		case !ok:
+			continue
+		case isNumber:
+			in.numbers[number] = float64(code)
+		case v.Type() == decision.String:
+			in.codes[v.Str()] = float64(code)
+		default:
+			x.Errorf("", "%s must be text or a number", x.Path())
+			continue
+		}
+		if len(in.codes)+len(in.numbers) == before {
+			x.Errorf("", "%s: %s stands twice", n.Path(), document.Short(v.String()))
+		}
+		out = append(out, categoryText(v.Any()))
+	}
+	switch {
+	case len(in.codes) > 0 && len(in.numbers) > 0:
+		n.Errorf("an attribute has one type", "%s mixes texts and numbers", n.Path())
+	case len(in.codes) > 0:
+		in.numbers = nil
+	default:
+		in.codes = nil
+	}
+	return out
+}
+
+// categoryText writes a text or number so that equal ones are equal, whoever wrote them.
+func categoryText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return strconv.Quote(v)
+	case int64:
+		return categoryText(float64(v))
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return fmt.Sprint(v)
 }
 
 // treeAttribute checks that the attribute is one, and of a type that the feature can read.

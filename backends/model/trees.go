@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"math/bits"
+	"slices"
 
 	"github.com/clefbench/clefbench/decision"
 )
@@ -35,6 +36,10 @@ type ensemble struct {
 	// rounds, when above 0, is what the sums are divided by.
 	rounds int
 	trees  []tree
+	// encoded is where the file says that the training library made codes of categories
+	// itself; "" when it does not. pandas holds LightGBM's lists of them.
+	encoded string
+	pandas  [][]string
 }
 
 // tree is one tree; its root is node 0.
@@ -157,8 +162,10 @@ type node struct {
 type input struct {
 	// feature is the name in the tree file, name the attribute's.
 	feature, name string
-	// codes are those of an attribute that is text; nil for a number.
-	codes map[string]float64
+	// codes are those of an attribute that is text, numbers of one that is a number, for
+	// listed categories; nil where a number is its own code.
+	codes   map[string]float64
+	numbers map[float64]float64
 	// from and to bound the feature's slots.
 	from, to int
 }
@@ -173,10 +180,14 @@ func (in *input) value(v decision.Value) float64 {
 		}
 		return math.NaN()
 	}
-	if x, ok := asNumber(v); ok {
-		return x
+	x, ok := asNumber(v)
+	if ok && in.numbers != nil {
+		x, ok = in.numbers[x]
 	}
-	return math.NaN()
+	if !ok {
+		return math.NaN()
+	}
+	return x
 }
 
 // forest is an ensemble ready to decide: all trees in one slice, each in pre-order.
@@ -307,6 +318,11 @@ func (f *forest) child(at uint32, v []uint64) uint32 {
 		return at + 1
 	}
 	return at + 1 + n.skip
+}
+
+// categorical reports whether some split reads the input as a category.
+func (f *forest) categorical(in *input) bool {
+	return slices.ContainsFunc(f.slots[in.from:in.to], func(m missing) bool { return m >= setOut })
 }
 
 // in reports whether a category code is in the node's set.

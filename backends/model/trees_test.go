@@ -162,8 +162,50 @@ func TestTreesExplain(t *testing.T) {
 		t.Errorf("got  %s\nwant %s\n%+v", e.Text, want, e)
 	}
 	e, _ = small(t).Explain(context.Background(), request(t, "metrics.load", math.NaN(), "country", "XX"))
-	if len(e.Skipped) != 2 || !strings.HasPrefix(e.Skipped[0].Cause, "NaN: the splits") || !strings.HasPrefix(e.Skipped[1].Cause, "the text is none of the categories") {
+	if len(e.Skipped) != 2 || !strings.HasPrefix(e.Skipped[0].Cause, "NaN: the splits") || !strings.HasPrefix(e.Skipped[1].Cause, "the value is none of the categories") {
 		t.Errorf("%+v", e.Skipped)
+	}
+}
+
+// Where training made codes of categories, a number is not its own code: the model file
+// must list them, as the file of trees has them.
+func TestEncodedCategories(t *testing.T) {
+	pandas := strings.Replace(smallLightGBM, "pandas_categorical:null", `pandas_categorical:[["x"], ["DE", "F\u0052"], [10, 20.0]]`, 1)
+	with := func(features string) (*Model, error) {
+		text := strings.Replace(smallModel, `{"country": {"categories": ["DE", "FR"]}}`, features, 1)
+		return CompileIn(fstest.MapFS{"trees.txt": {Data: []byte(pandas)}}, "model.json", []byte(text), nil)
+	}
+	for features, want := range map[string]string{
+		`{}`:                         "model.json:1:69: feature country: its categories were made codes of in training (pandas_categorical)",
+		`{"country": "env.country"}`: "model.json:2:26: feature country",
+		`{"country": {"categories": ["FR", "DE"]}}`:                "is none of the lists in the file's pandas_categorical",
+		`{"country": {"categories": ["DE", 20]}}`:                  "mixes texts and numbers",
+		`{"country": {"categories": [20, 20]}}`:                    "20 stands twice",
+		`{"country": {"categories": [true]}}`:                      "must be text or a number",
+		`{"country": {"categories": []}}`:                          "is empty",
+		`{"country": {"categories": ["DE", "FR"]}, "unused": "x"}`: "",
+	} {
+		if _, err := with(features); want != "" {
+			checkProblem(t, err, want, "")
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	m, err := with(`{"country": {"categories": [10, 20]}}`) // code 1 is in the set
+	if err != nil {
+		t.Fatal(err)
+	}
+	for country, sum := range map[any]float64{20: 2, 10: 0.5, 1: 0.5, "20": 0.5} {
+		d := decide(t, m, request(t, "metrics.load", 0.9, "country", country))
+		if want := 1 / (1 + math.Exp(-2*(sum+0.25))); !near(d.Candidates[1].Probability.V, want) {
+			t.Errorf("%v: P(block) = %v, want %v", country, d.Candidates[1].Probability.V, want)
+		}
+	}
+	cats := strings.Replace(smallXGBoost, `"tree_info"`, `"cats": {"enc": [{"type": "string"}]}, "tree_info"`, 1)
+	_, err = compileTrees(xgboost, []byte(cats), 2, "")
+	checkProblem(t, err, "feature b: its categories were made codes of in training (cats)", "categories")
+	if _, err := compileTrees(xgboost, []byte(cats), 2, `, "features": {"b": {"categories": ["u", "v"]}}`); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -214,7 +256,7 @@ func TestTreeModelErrors(t *testing.T) {
 		{with(`"classes": [`, `"classes": ["x", `), "model.json:3:13: 3 classes, the trees have 2", "label 0"},
 		{with(`"block"`, `"allow"`), `class "allow" stands twice`, ""},
 		{with(`"country": {`, `"contry": {`), `model.json:2:15: features: the tree file has no feature "contry"`, "country"},
-		{with(`"FR"`, `"DE"`), `"DE" stands twice`, ""},
+		{with(`"FR"`, `"DE"`), `features.country.categories: DE stands twice`, ""},
 		{with(`{"categories": ["DE", "FR"]}`, `{"category": []}`), `unknown field "category"`, "categories"},
 		{with(`"version": "7"`, `"sha256": "00"`), "the SHA-256 of trees.txt is ", ""},
 		{with(`"version": "7"`, `"otherwise": "b"`), `unknown field "otherwise"`, ""},

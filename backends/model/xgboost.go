@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
@@ -200,6 +201,17 @@ func (r *xgBoost) model(key string) error {
 	switch key {
 	case "tree_info":
 		return r.value("model.tree_info", &r.groups)
+	case "cats":
+		var c struct {
+			Enc []json.RawMessage `json:"enc"`
+		}
+		if err := r.value("model.cats", &c); err != nil {
+			return err
+		}
+		if len(c.Enc) > 0 {
+			r.e.encoded = "cats"
+		}
+		return nil
 	case "trees":
 		return r.array("model.trees", func() error {
 			t, err := r.tree(len(r.e.trees))
