@@ -245,7 +245,7 @@ func (r *reader) matrix(n *document.Node, dim int) {
 		return
 	}
 	if len(list) != len(d.values) {
-		n.Errorf("", "%s has %d entries, dimension %q has %d values: %s", n.Path(), len(list), d.name, len(d.values), strings.Join(first(d.values, 8), ", "))
+		n.Errorf("give each list as many entries as its dimension has values", "%s has %d entries, dimension %q has %d values: %s", n.Path(), len(list), d.name, len(d.values), strings.Join(first(d.values, 8), ", "))
 		return
 	}
 	if dim == len(r.c.dims)-1 {

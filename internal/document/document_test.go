@@ -50,6 +50,7 @@ func TestSyntaxInPlainWords(t *testing.T) {
 		{"a: 1\n\tb: 2\n", "f.yaml:2:1: a tab cannot indent", "spaces"},
 		{"a: @b\n", "f.yaml:1:4: text cannot begin with \"@\"", "quote"},
 		{"a: *\n", "f.yaml:1:5: text cannot begin with * or &", "quote"},
+		{"é: !has(h[\"x\"])\n", "f.yaml:1:4: text that begins with ! is read as a YAML tag", "quote"},
 		{"a: b: c\n", `f.yaml:1:5: unexpected ": "`, "quote"},
 		{"a: \"b\" c\n", "f.yaml:1:8: expected a field", "indent"},
 		{"a: 1\n- b\n", "f.yaml:2:1: expected a field", "indent"},

@@ -23,6 +23,9 @@ func (f *File) syntax(data []byte, err error) {
 	case errors.As(err, &load) && load.Mark.Line > 0:
 		pos := decision.Position{File: f.Name, Line: load.Mark.Line, Column: load.Mark.Column}
 		message, hint := plainWords(load.Message, after(data, pos))
+		if tag, ok := tagBefore(data, pos); ok && strings.Contains(load.Message, "YAML tag") {
+			pos, message, hint = tag, "text that begins with ! is read as a YAML tag", "quote the expression"
+		}
 		f.Errorf(pos, hint, "%s", message)
 	default:
 		f.notText(data, start, err)
@@ -53,6 +56,20 @@ func (f *File) notText(data []byte, start decision.Position, err error) {
 		i += size
 	}
 	f.Errorf(start, "", "%s", strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+// tagBefore returns where the tag begins in which the parser stumbled.
+func tagBefore(data []byte, pos decision.Position) (decision.Position, bool) {
+	start := pos
+	start.Column = 1
+	line := []rune(after(data, start))
+	for at := min(pos.Column, len(line)) - 1; at >= 0; at-- {
+		if line[at] == '!' {
+			pos.Column = at + 1
+			return pos, true
+		}
+	}
+	return pos, false
 }
 
 // after returns the text from a position on.
