@@ -137,6 +137,39 @@ func TestSchemasAgreeWithReaders(t *testing.T) {
 	}
 }
 
+// The same for the files with mistakes that people make.
+func TestSchemasOnBrokenFiles(t *testing.T) {
+	names, refused := []string{}, 0
+	for _, pattern := range []string{"testdata/broken/*", "../../backends/rules/testdata/invalid/*", "../../backends/strategy/testdata/invalid/*"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil || len(more) == 0 {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		names = append(names, more...)
+	}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, root, err := document.Parse(name, data)
+		kind := kindOfFile(root)
+		if err != nil || kind == "" {
+			continue // no schema is asked about what is no YAML
+		}
+		bad, ps := fileSchema(t, kind).Validate(instance(t, name, data)), readerOf(kind, data)
+		if bad != nil {
+			refused++
+		}
+		if why := form(ps); bad != nil && ps.Errors() == 0 || bad == nil && why != "" {
+			t.Errorf("%s: the schema says %v, the reader %q", name, bad, why)
+		}
+	}
+	if refused < 20 {
+		t.Errorf("%d files refused", refused)
+	}
+}
+
 // A model of trees needs its tree file to be read; its form is that of the format's page.
 func TestSchemaOfTrees(t *testing.T) {
 	schema := fileSchema(t, "model")
