@@ -81,7 +81,7 @@ func newIntake(o *Options, shards int) *intake {
 	q := &intake{wake: make(chan struct{}, 1)}
 	q.maxRows, q.maxBytes = o.QueueRows, min(o.QueueBytes, maxQueueBytes)
 	q.slabRows = min(slabRows, o.QueueRows)
-	q.wakeAt = min(2048, max(1, o.QueueRows/4))
+	q.wakeAt = min(1024, max(1, o.QueueRows/4)) // as a rule half of it waits, and still is in a cache
 	if o.Policy == PolicyBlock {
 		q.block = o.BlockTimeout
 	}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,11 +18,15 @@ import (
 )
 
 const (
-	// burstRows are handed over before the recorder may catch up: fewer than its queue
-	// holds, since a drop would be cheaper than a hand-over.
-	burstRows = 4096
-	// burstsPerRound are timed as a whole; as many again call by call.
-	burstsPerRound = 8
+	// roundCalls are timed as a whole; as many again call by call.
+	roundCalls = 32_768
+	// steadyRows are handed over before the recorder is waited for, untimed: so few do not
+	// wake its goroutine, as happens to a service that it keeps up with, and its memory is
+	// still in a cache when it comes back.
+	steadyRows = 512
+	// saturatedRows keep its goroutine busy meanwhile, in memory that comes back cold. Its
+	// queue holds more: a drop would be cheaper than a hand-over.
+	saturatedRows = 4096
 	// hotRows is the number of different rows that are handed over in turn. They stay in the
 	// processor's cache, as a row does that a service has just made.
 	hotRows = 32
@@ -31,7 +36,9 @@ const (
 type handOver struct {
 	name    string
 	callers int
-	call    func(caller, i int)
+	// burst is the number of calls before settle, by all callers.
+	burst int
+	call  func(caller, i int)
 	// settle waits for what goes on behind the caller's back.
 	settle func() error
 
@@ -76,8 +83,11 @@ func (nowhere) Close(_, _ snapshot.Ledger) error { return nil }
 // The cases of the group, in its order.
 const (
 	bareCopy = iota
+	bareTaken
 	record
 	recordTwo
+	bareSaturated
+	recordSaturated
 	zerologTyped
 	zerologRaw
 )
@@ -86,15 +96,24 @@ func handOvers(r *recorder.Recorder, rows []snapshot.Snapshot) []*handOver {
 	ctx := context.Background()
 	log := zerolog.New(io.Discard)
 	var kept copied
+	steady, saturated := ring{slots: make([]copied, steadyRows)}, ring{slots: make([]copied, saturatedRows)}
 	give := func(_, i int) { r.Record(ctx, &rows[i%hotRows]) }
 	flush := func() error { _, err := r.Flush(ctx); return err }
 	nothing := func() error { return nil }
 	return []*handOver{
-		bareCopy:     {name: "bare copy of the row", callers: 1, call: func(_, i int) { kept.take(&rows[i%hotRows]) }, settle: nothing},
-		record:       {name: "recorder.Record, 1 caller", callers: 1, call: give, settle: flush},
-		recordTwo:    {name: "recorder.Record, 2 callers", callers: 2, call: give, settle: flush},
-		zerologTyped: {name: "zerolog typed call to io.Discard", callers: 1, call: func(_, i int) { logRow(&log, &rows[i%hotRows]) }, settle: nothing},
-		zerologRaw:   {name: "the same, the input embedded unchecked", callers: 1, call: func(_, i int) { logRowRaw(&log, &rows[i%hotRows]) }, settle: nothing},
+		bareCopy: {name: "bare copy of the row, always to the same place", callers: 1, burst: steadyRows,
+			call: func(_, i int) { kept.take(&rows[i%hotRows]) }, settle: nothing},
+		bareTaken: {name: "bare copy to memory that another goroutine empties, steady", callers: 1, burst: steadyRows,
+			call: func(_, i int) { steady.take(&rows[i%hotRows]) }, settle: steady.empty},
+		record:    {name: "recorder.Record, 1 caller, steady", callers: 1, burst: steadyRows, call: give, settle: flush},
+		recordTwo: {name: "recorder.Record, 2 callers, steady", callers: 2, burst: steadyRows, call: give, settle: flush},
+		bareSaturated: {name: "bare copy to memory that another goroutine empties, saturated", callers: 1, burst: saturatedRows,
+			call: func(_, i int) { saturated.take(&rows[i%hotRows]) }, settle: saturated.empty},
+		recordSaturated: {name: "recorder.Record, 1 caller, saturated", callers: 1, burst: saturatedRows, call: give, settle: flush},
+		zerologTyped: {name: "zerolog typed call to io.Discard", callers: 1, burst: steadyRows,
+			call: func(_, i int) { logRow(&log, &rows[i%hotRows]) }, settle: nothing},
+		zerologRaw: {name: "zerolog, the input embedded unchecked", callers: 1, burst: steadyRows,
+			call: func(_, i int) { logRowRaw(&log, &rows[i%hotRows]) }, settle: nothing},
 	}
 }
 
@@ -114,12 +133,42 @@ func (c *copied) take(s *snapshot.Snapshot) {
 	c.row.Input, c.row.Candidates, c.row.Features = c.input, c.candidates, c.features
 }
 
+// empty lets go of the row and keeps the memory.
+func (c *copied) empty() {
+	clear(c.input)
+	clear(c.candidates)
+	clear(c.features)
+	c.row = snapshot.Snapshot{}
+}
+
+// ring is the memory of a burst: the least that rows cost which another goroutine takes.
+type ring struct {
+	slots []copied
+	next  int
+}
+
+func (r *ring) take(s *snapshot.Snapshot) {
+	r.slots[r.next%len(r.slots)].take(s)
+	r.next++
+}
+
+func (r *ring) empty() error {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range r.slots {
+			r.slots[i].empty()
+		}
+	})
+	wg.Wait()
+	return nil
+}
+
 // takeTurns runs the cases round after round, after one that warms up.
 func takeTurns(cases []*handOver, rounds int) error {
 	for round := range rounds + 1 {
 		for _, h := range cases {
 			runtime.GC()
-			h.burst(nil) // the collection emptied pools
+			h.run(nil) // the collection emptied pools
 			if err := h.settle(); err != nil {
 				return fmt.Errorf("%s: %w", h.name, err)
 			}
@@ -133,43 +182,59 @@ func takeTurns(cases []*handOver, rounds int) error {
 
 func (h *handOver) round(counts bool) error {
 	var caller, process time.Duration
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	for range burstsPerRound {
+	for range roundCalls / h.burst {
 		start := processTime()
-		caller += h.burst(nil)
+		caller += h.run(nil)
 		if err := h.settle(); err != nil {
 			return err
 		}
 		process += processTime() - start
 	}
-	runtime.ReadMemStats(&after)
-	latencies := make([]time.Duration, 0, burstsPerRound*burstRows)
-	for range burstsPerRound {
-		h.burst(&latencies)
+	latencies := make([]time.Duration, 0, roundCalls)
+	for range roundCalls / h.burst {
+		h.run(&latencies)
 		if err := h.settle(); err != nil {
 			return err
 		}
 	}
+	mallocs := h.allocated()
+	if err := h.settle(); err != nil {
+		return err
+	}
 	if counts {
-		const calls = burstsPerRound * burstRows
-		h.caller, h.process = append(h.caller, float64(caller)/calls), append(h.process, float64(process)/calls)
-		h.mallocs, h.calls = h.mallocs+after.Mallocs-before.Mallocs, h.calls+calls
+		h.caller, h.process = append(h.caller, float64(caller)/roundCalls), append(h.process, float64(process)/roundCalls)
+		h.mallocs, h.calls = h.mallocs+mallocs, h.calls+uint64(h.burst)
 		h.latencies = append(h.latencies, latencies...)
 	}
 	return nil
 }
 
-// burst makes burstRows calls, shared by the callers, and returns the processor time of
-// their threads. Given a place for them it times each call instead.
-func (h *handOver) burst(latencies *[]time.Duration) (spent time.Duration) {
+// allocated is the allocations of a burst, the recorder's goroutine included, but not those
+// that starting callers and waiting for the end of the burst take.
+func (h *handOver) allocated() uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range h.burst {
+		h.call(0, i)
+	}
+	runtime.ReadMemStats(&after)
+	return after.Mallocs - before.Mallocs
+}
+
+// run makes the calls of a burst, shared by the callers, and returns the processor time of
+// their threads. Given a place for them it times each call instead. Callers start together.
+func (h *handOver) run(latencies *[]time.Duration) (spent time.Duration) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
+	var ready atomic.Int32
 	for caller := range h.callers {
 		wg.Go(func() {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			took, each := h.calling(caller, burstRows/h.callers, latencies != nil)
+			for ready.Add(1); ready.Load() < int32(h.callers); {
+				runtime.Gosched()
+			}
+			took, each := h.calling(caller, h.burst/h.callers, latencies != nil)
 			mu.Lock()
 			defer mu.Unlock()
 			if spent += took; latencies != nil {
@@ -199,30 +264,33 @@ func (h *handOver) calling(caller, calls int, timed bool) (took time.Duration, e
 }
 
 func handOffReport(rounds int, cases []*handOver) *Report {
-	r := &Report{Title: fmt.Sprintf("Hand-off of one row: %d rounds of %d calls", rounds, burstsPerRound*burstRows),
+	r := &Report{Title: fmt.Sprintf("Hand-off of one row: %d rounds of %d calls", rounds, roundCalls),
 		Columns: []string{"case", "caller ns CPU", "process ns CPU", "allocs", "p50", "p99", "p99.9"}, What: "ratio",
-		Notes: []string{"Caller: processor time of the calling threads alone. Process: with the recorder's goroutine and a sink that keeps nothing. " +
+		Notes: []string{fmt.Sprintf("Steady: the recorder is waited for after %d calls; saturated: after %d. ", steadyRows, saturatedRows) +
+			"Caller: processor time of the calling threads alone. Process: with the recorder's goroutine and a sink that keeps nothing. " +
 			"The latencies are of single calls by the wall clock, which costs some 50 ns itself; other load on the machine shows in them."}}
-	for i, h := range cases {
-		slices.Sort(h.latencies)
-		at := func(q float64) string { return h.latencies[int(q*float64(len(h.latencies)-1))].String() }
-		line := Line{Cells: []string{h.name, fmt.Sprintf("%.1f", quantile(h.caller, 0.5)), fmt.Sprintf("%.1f", quantile(h.process, 0.5)),
-			fmt.Sprintf("%.3f", float64(h.mallocs)/float64(h.calls)), at(0.5), at(0.99), at(0.999)}}
-		switch i {
-		case record:
-			line.Cells[0] += " / bare copy"
-			line.Ratio, line.Goal = RatioOf(h.caller, cases[bareCopy].caller), Goal{AtMost: 2.5}
-		case recordTwo:
-			line.Cells[0] += " / 1 caller"
-			line.Ratio, line.Goal = RatioOf(h.caller, cases[record].caller), Goal{AtMost: 1.5}
-		case zerologTyped:
-			line.Cells[0] += " / recorder.Record"
-			line.Ratio, line.Goal = RatioOf(h.caller, cases[record].caller), Goal{AtLeast: 25}
-		case zerologRaw:
-			line.Cells[0] += " / recorder.Record"
-			line.Ratio = RatioOf(h.caller, cases[record].caller)
+	for _, l := range []struct {
+		of, base int // the same: there is no ratio
+		goal     Goal
+	}{
+		{of: bareCopy, base: bareCopy}, {of: bareTaken, base: bareCopy},
+		{record, bareCopy, Goal{AtMost: 2.5}}, {of: record, base: bareTaken}, {recordTwo, record, Goal{AtMost: 1.5}},
+		{of: bareSaturated, base: bareCopy}, {of: recordSaturated, base: bareCopy}, {of: recordSaturated, base: bareSaturated},
+		{zerologTyped, record, Goal{AtLeast: 25}}, {of: zerologRaw, base: record},
+	} {
+		line := Line{Cells: cases[l.of].cells(), Goal: l.goal}
+		if l.of != l.base {
+			line.Cells[0] += " / " + cases[l.base].name
+			line.Ratio = RatioOf(cases[l.of].caller, cases[l.base].caller)
 		}
 		r.Lines = append(r.Lines, line)
 	}
 	return r
+}
+
+func (h *handOver) cells() []string {
+	slices.Sort(h.latencies)
+	at := func(q float64) string { return h.latencies[int(q*float64(len(h.latencies)-1))].String() }
+	return []string{h.name, fmt.Sprintf("%.1f", quantile(h.caller, 0.5)), fmt.Sprintf("%.1f", quantile(h.process, 0.5)),
+		fmt.Sprintf("%.3f", float64(h.mallocs)/float64(h.calls)), at(0.5), at(0.99), at(0.999)}
 }

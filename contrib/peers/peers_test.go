@@ -137,6 +137,11 @@ func TestRatiosAreFarFromBad(t *testing.T) {
 	}
 	handoff := run(HandOff(rows, 3))
 	atLeast(handoff, "zerolog typed call", 3)
+	for _, name := range []string{"recorder.Record, 1 caller, steady", "recorder.Record, 1 caller, saturated"} {
+		if l, ok := handoff.Find(name); !ok || l.Ratio.Median < 1 || l.Ratio.Median > 10 {
+			t.Errorf("%s: %.2f times a bare copy", name, l.Ratio.Median)
+		}
+	}
 	encode := run(Encode(rows, 3))
 	atLeast(encode, "zerolog lines", 1.1)
 	atLeast(encode, "zstd fastest alone", 0.3)
@@ -144,6 +149,21 @@ func TestRatiosAreFarFromBad(t *testing.T) {
 	atLeast(read, "Arrow v17 FileReader, all columns", 1)
 	atLeast(read, "Arrow v17 FileReader over its own file, two", 8)
 	atLeast(read, "parquet-go", 2)
+}
+
+// What another goroutine emptied holds nothing of a row, and keeps its memory.
+func TestRingIsEmptied(t *testing.T) {
+	r := ring{slots: make([]copied, 2)}
+	rows := NewTraffic(1).Rows(3)
+	for i := range rows {
+		r.take(&rows[i])
+	}
+	if !reflect.DeepEqual(r.slots[0].row, rows[2]) || !reflect.DeepEqual(r.slots[1].row, rows[1]) {
+		t.Error("a copy differs from its row")
+	}
+	if err := r.empty(); err != nil || !reflect.ValueOf(r.slots[0].row).IsZero() || r.slots[0].candidates[0].Action != "" || cap(r.slots[1].input) == 0 {
+		t.Errorf("not empty, or without memory: %v", err)
+	}
 }
 
 // A recorder that could not be kept up with would hand over for nothing; too few rows to
