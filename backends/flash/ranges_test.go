@@ -84,7 +84,8 @@ func checkCut(t *testing.T, a *axis, x float64) {
 			want = s.digit
 		}
 	}
-	if got := a.inRange(decision.DoubleValue(x)); got != want {
+	v := decision.DoubleValue(x)
+	if got := a.inRange(&v); got != want {
 		t.Fatalf("%v is in %d, want %d of %v", x, got, want, a.spans)
 	}
 }

@@ -1,12 +1,13 @@
 package flash
 
 import (
-	"hash/maphash"
+	"math/bits"
 	"sync/atomic"
 )
 
 // Sizes of the memory for classified texts: seenSlots texts of at most seenWords*8 bytes,
-// 270 KB in all. User agents longer than that are classified each time.
+// 270 KB in all. User agents longer than that are classified each time, as
+// are those below eight bytes.
 const (
 	seenSlots = 1024 // a power of two
 	seenWords = 32
@@ -19,41 +20,72 @@ const (
 //
 // A map of pointers, as internal/prefilter has it, was tried first: it allocates for every
 // text that is new. Fingerprints instead of texts would save 5 ns and could be wrong.
-type seen struct {
-	seed  maphash.Seed
-	slots []seenSlot
-}
+type seen struct{ slots []seenSlot }
 
 type seenSlot struct {
 	version atomic.Uint64
-	// meta is the length of the text, above the digit; 0 is an empty slot.
+	// meta is the upper half of the hash, the length of the text and the digit; 0 is an
+	// empty slot, as no text is empty.
 	meta atomic.Uint64
 	text [seenWords]atomic.Uint64
 }
 
-func newSeen() *seen { return &seen{seed: maphash.MakeSeed(), slots: make([]seenSlot, seenSlots)} }
+func newSeen() *seen { return &seen{make([]seenSlot, seenSlots)} }
 
 // classifier says what the digit of a text is.
 type classifier interface{ classify(text string) uint16 }
 
 // digit returns the digit of a text, which c gives for one that is not remembered. The
-// text is not empty.
+// text is not empty. A text has two slots that it may stand in, since with one the few
+// texts that share theirs would be classified each time.
 func (s *seen) digit(text string, c classifier) uint16 {
-	if len(text) > seenWords*8 {
+	if len(text) < 8 || len(text) > seenWords*8 {
 		return c.classify(text)
 	}
-	slot := &s.slots[maphash.String(s.seed, text)&(seenSlots-1)]
-	if d, ok := slot.get(text); ok {
-		return d
+	h := hash(text)
+	pair := (*[2]seenSlot)(s.slots[h&(seenSlots-2):])
+	meta := h&^(1<<32-1) | uint64(len(text))<<16
+	for i := range pair {
+		if d, ok := pair[i].get(text, meta); ok {
+			return d
+		}
 	}
 	d := c.classify(text)
-	slot.put(text, d)
+	// The slots take turns.
+	turn := (pair[0].version.Load() + pair[1].version.Load()) >> 1 & 1
+	pair[turn].put(text, meta|uint64(d))
 	return d
 }
 
-func (s *seenSlot) get(text string) (uint16, bool) {
-	version, meta := s.version.Load(), s.meta.Load()
-	if version&1 != 0 || meta>>16 != uint64(len(text)) {
+// hash is a sum of products, 16 bytes each, which a processor works out side by side; the
+// last 16 bytes may overlap those before. It has no secret, as hash/maphash has at three
+// times the price: texts that are made to collide cost a classification each, and nothing
+// else. The text has at least 8 bytes.
+func hash(text string) uint64 {
+	const a, b, step = 0x9e3779b97f4a7c15, 0xd1b54a32d192ed03, 0x8cb92ba72f3d8dd7
+	h, place := uint64(len(text))*b, uint64(a)
+	for i := 0; i+16 <= len(text); i += 16 {
+		h += fold(word(text[i:])^place, word(text[i+8:])^b)
+		place += step
+	}
+	last := text[len(text)-8:]
+	if len(text) >= 16 {
+		h += fold(word(text[len(text)-16:])^step, word(last)^a)
+	} else {
+		h += fold(word(text)^step, word(last)^a)
+	}
+	return fold(h^a, b)
+}
+
+func fold(x, y uint64) uint64 {
+	hi, lo := bits.Mul64(x, y)
+	return hi ^ lo
+}
+
+// get compares whole words, and then the last eight bytes, which may overlap them.
+func (s *seenSlot) get(text string, meta uint64) (uint16, bool) {
+	version, have := s.version.Load(), s.meta.Load()
+	if version&1 != 0 || have&^(1<<16-1) != meta {
 		return 0, false
 	}
 	n := len(text) / 8
@@ -62,14 +94,14 @@ func (s *seenSlot) get(text string) (uint16, bool) {
 			return 0, false
 		}
 	}
-	if n*8 < len(text) && s.text[n].Load() != tail(text[n*8:]) {
+	if len(text)%8 != 0 && s.text[n].Load() != word(text[len(text)-8:]) {
 		return 0, false
 	}
-	return uint16(meta), s.version.Load() == version
+	return uint16(have), s.version.Load() == version
 }
 
 // put gives way to another writer.
-func (s *seenSlot) put(text string, digit uint16) {
+func (s *seenSlot) put(text string, meta uint64) {
 	version := s.version.Load()
 	if version&1 != 0 || !s.version.CompareAndSwap(version, version+1) {
 		return
@@ -78,10 +110,10 @@ func (s *seenSlot) put(text string, digit uint16) {
 	for i := range n {
 		s.text[i].Store(word(text[i*8:]))
 	}
-	if n*8 < len(text) {
-		s.text[n].Store(tail(text[n*8:]))
+	if len(text)%8 != 0 {
+		s.text[n].Store(word(text[len(text)-8:]))
 	}
-	s.meta.Store(uint64(len(text))<<16 | uint64(digit))
+	s.meta.Store(meta)
 	s.version.Store(version + 2)
 }
 
@@ -90,13 +122,4 @@ func word(s string) uint64 {
 	_ = s[7]
 	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
 		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-}
-
-// tail is what is left of a text below eight bytes.
-func tail(s string) uint64 {
-	var x uint64
-	for i := range len(s) {
-		x |= uint64(s[i]) << (8 * i)
-	}
-	return x
 }

@@ -54,15 +54,51 @@ func TestSeenConcurrently(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, uint64(w)))
 			for range 20_000 {
 				text := strings.Repeat(fmt.Sprint(r.IntN(3)), 90+r.IntN(2))
-				if d, ok := slot.get(text); ok && d != sumOf(text) {
+				meta := hash(text)&^(1<<32-1) | uint64(len(text))<<16
+				if d, ok := slot.get(text, meta); ok && d != sumOf(text) {
 					t.Errorf("%q gives %d", text, d)
 					return
 				}
-				slot.put(text, sumOf(text))
+				slot.put(text, meta|uint64(sumOf(text)))
 			}
 		})
 	}
 	wg.Wait()
+}
+
+// Texts that differ in one place, as user agents do, are spread over the pairs of slots
+// about as evenly as chance would do it: 512 texts reach 324 of 512 pairs on average.
+func TestSlotsAreSpread(t *testing.T) {
+	for _, format := range []string{"Mozilla/5.0 (%04d) Chrome/126.0 Safari/537.36", "Mozilla/5.0 (X11; Linux x86_64) Chrome/126.0.%d.0", "agent %d", "%[1]d Mozilla %[1]d"} {
+		used := map[uint64]bool{}
+		for i := range 512 {
+			used[hash(fmt.Sprintf(format, 1000+i))&(seenSlots-2)] = true
+		}
+		if len(used) < 290 {
+			t.Errorf("%s: %d pairs", format, len(used))
+		}
+	}
+}
+
+// Two texts that share their slots are both remembered.
+func TestPairsOfTexts(t *testing.T) {
+	s, calls, byPair := newSeen(), new(counter), map[uint64]string{}
+	for i := 0; ; i++ {
+		text := fmt.Sprintf("user agent %d", i)
+		other, shared := byPair[hash(text)&(seenSlots-2)]
+		byPair[hash(text)&(seenSlots-2)] = text
+		if !shared {
+			continue
+		}
+		for range 10 {
+			s.digit(text, calls)
+			s.digit(other, calls)
+		}
+		if *calls != 2 {
+			t.Errorf("%d classifications of two texts", *calls)
+		}
+		return
+	}
 }
 
 func TestSeenAllocatesNothing(t *testing.T) {

@@ -190,6 +190,30 @@ func TestKeepsTheContract(t *testing.T) {
 	}})
 }
 
+// Few and many, short and long texts are found alike; the reference is a map.
+func TestLookupOfTexts(t *testing.T) {
+	words := []string{"", "a", "b", "ab", "a\x00", "\x00", "abcdefg", "abcdefh", "abcdefgh", "abcdefgi", "CN", "NC", "é", "1", "10", "01"}
+	for n := range len(words) + 1 {
+		for _, from := range []int{0, len(words) - n} {
+			d, want := &dimension{other: 77}, map[string]uint16{}
+			for i, w := range words[from : from+n] {
+				d.texts = append(d.texts, textKey{w, uint16(i)})
+				want[w] = uint16(i)
+			}
+			a := newAxis(d, 1)
+			for _, w := range append(words, "abc", "abcdefghi", "cn") {
+				expected, ok := want[w]
+				if !ok {
+					expected = 77
+				}
+				if got := a.lookup(w); got != expected {
+					t.Fatalf("%q among %q: %d, want %d", w, words[from:from+n], got, expected)
+				}
+			}
+		}
+	}
+}
+
 // Key and At are Decide in two parts.
 func TestKeyAndAt(t *testing.T) {
 	tab, out := openEdge(t), new(decision.Response)

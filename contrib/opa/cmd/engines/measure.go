@@ -117,7 +117,7 @@ func ruleCases(s *ruleset) ([]*benchmark, error) {
 }
 
 func batchCase(s *ruleset, engine string, batcher decision.Batcher) *benchmark {
-	const times = 64
+	const times = 256 // 65,536 rows: the batch is bound to the rules once
 	in, answers := s.batch(times), new(decision.Answers)
 	name := engineRulesBatch
 	if engine == engineStrategy {
