@@ -117,7 +117,7 @@ func FuzzFormat(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	for _, s := range []string{"a:\n- |+\n  x\n\n- >2\n    y\n  # c\n", "a: 'x\n\n  y'\nb: [1, # c\n 2]\n", "- a\n-\n - b # c\n\n\n# d\n", "a:\n  b:\n  # c\n  d: e\n # f\ng: h i\n   j\n"} {
+	for _, s := range []string{"- |+\n   \n", "a: 1\rb: 2\n", "a: x\u0085y\n", "a:\n- |+\n  x\n\n- >2\n    y\n  # c\n", "a: 'x\n\n  y'\nb: [1, # c\n 2]\n", "- a\n-\n - b # c\n\n\n# d\n", "a:\n  b:\n  # c\n  d: e\n # f\ng: h i\n   j\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

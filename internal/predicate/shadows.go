@@ -18,9 +18,10 @@ const maxCompared = 2_000_000
 // Shadows finds rules that can never decide. Rules are asked about and added in order.
 type Shadows struct {
 	rules []Rule
-	// byText finds the rules that a text must equal one of, byName those that say something
-	// else of a name first, rest all others.
+	// byText finds the rules that a text must equal one of, byPrefix those that it must begin
+	// with, byName those that say something else of a name first, rest all others.
 	byText   map[textKey][]int
+	byPrefix map[textKey][]int
 	byName   map[string][]int
 	rest     []int
 	compared int
@@ -30,7 +31,7 @@ type textKey struct{ name, text string }
 
 // NewShadows returns an empty list.
 func NewShadows() *Shadows {
-	return &Shadows{byText: map[textKey][]int{}, byName: map[string][]int{}}
+	return &Shadows{byText: map[textKey][]int{}, byPrefix: map[textKey][]int{}, byName: map[string][]int{}}
 }
 
 // Add appends a rule.
@@ -54,6 +55,11 @@ func (s *Shadows) Add(r Rule) {
 		return
 	}
 	in, _ := first.points()
+	if first.Op == Prefix && !first.Not && first.Value.Str() != "" {
+		k := textKey{first.Name, first.Value.Str()}
+		s.byPrefix[k] = append(s.byPrefix[k], at)
+		return
+	}
 	if in == nil || first.class() != text {
 		s.byName[first.Name] = append(s.byName[first.Name], at)
 		return
@@ -102,8 +108,8 @@ func (s *Shadows) Before(when *Formula) (first int, found bool) {
 }
 
 // candidates lists the rules that may follow from some facts: a rule follows only if its
-// first condition does, and a text is known to equal one of some only from facts that name
-// texts, too.
+// first condition does, a text is known to equal one of some only from facts that name
+// texts, too, and to begin with another only from those and from longer beginnings.
 func (s *Shadows) candidates(facts []Predicate) [][]int {
 	out := [][]int{s.rest}
 	seen := map[string]bool{}
@@ -112,11 +118,24 @@ func (s *Shadows) candidates(facts []Predicate) [][]int {
 		if in, _ := p.points(); in != nil && p.class() == text {
 			if rest := left(facts, p, in); len(rest) > 0 {
 				out = append(out, s.byText[textKey{p.Name, rest[0].Str()}])
+				out = s.beginnings(p.Name, rest[0].Str(), out)
 			}
+		} else if p.Op == Prefix && !p.Not {
+			out = s.beginnings(p.Name, p.Value.Str(), out)
 		}
 		if !seen[p.Name] {
 			seen[p.Name] = true
 			out = append(out, s.byName[p.Name])
+		}
+	}
+	return out
+}
+
+// beginnings adds the rules that ask for a beginning of a text.
+func (s *Shadows) beginnings(name, whole string, out [][]int) [][]int {
+	for n := range len(whole) {
+		if list := s.byPrefix[textKey{name, whole[:n+1]}]; list != nil {
+			out = append(out, list)
 		}
 	}
 	return out
