@@ -36,6 +36,16 @@ func (a *account) unwrite(reason string, n tally) {
 	a.lose(reason, n)
 }
 
+// rewrite takes unwrite back.
+func (a *account) rewrite(reason string, n tally) {
+	for c, n := range map[*snapshot.Counts]uint64{&a.rows: n.rows, &a.requests: n.requests} {
+		if n > 0 {
+			c.Written += n
+			c.Dropped[reason] -= n
+		}
+	}
+}
+
 func (a *account) lose(reason string, n tally) {
 	a.rows.Drop(reason, n.rows)
 	a.requests.Drop(reason, n.requests)

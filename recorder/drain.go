@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -206,6 +207,29 @@ func (d *drain) dropReason(err error) (reason string) {
 	return reason
 }
 
+// shortfall is an error of a sink's Close that says what it could not write of what it
+// had taken.
+type shortfall interface {
+	Unwritten() (rows, requests uint64)
+}
+
+// unwritten is what an error of Close means for the rows that were not acknowledged: all
+// are lost, unless it says how many.
+func (d *drain) unwritten(err error) (n tally) {
+	if err == nil {
+		return n
+	}
+	n = tally{math.MaxUint64, math.MaxUint64}
+	_ = d.guard("sink error", func() error {
+		var short shortfall
+		if errors.As(err, &short) {
+			n.rows, n.requests = short.Unwritten()
+		}
+		return nil
+	})
+	return n
+}
+
 // flush calls the sink also when nothing is new: its syncs and its rotation by age have
 // no other clock.
 func (d *drain) flush() error {
@@ -229,15 +253,13 @@ func (d *drain) seal() error {
 	// Rows of one request_id that came in several hand-overs, one after the other, are one
 	// request in the file, and rows of several in one hand-over are several: the file's
 	// total counts as the file does, by request_id.
-	if !d.in.isAbandoned() {
-		total.Requests.Offered += d.runs - total.Requests.Written
-		total.Requests.Written = d.runs
-	}
+	total.Requests.Offered += d.runs - total.Requests.Written
+	total.Requests.Written = d.runs
 	closeErr := d.guard("sink close", func() error { return d.sink.Close(lost, total) })
 	if closeErr != nil {
 		d.failed(closeErr)
 	}
-	d.in.sealed(closeErr == nil, d.dropReason(closeErr))
+	d.in.sealed(d.unwritten(closeErr), d.dropReason(closeErr))
 	d.log()
 	if closeErr == nil {
 		flushErr = nil // what the flush could not do, sealing did

@@ -56,6 +56,9 @@ type intake struct {
 	// it. A row counts as written when the sink took it; unacked of those are not flushed yet.
 	settled        account
 	unacked, acked tally
+	// late was with the sink, or on the way into it, when the recorder was abandoned: it
+	// counts as dropped until the sink comes back.
+	late tally
 	// told is what the sink knows of losses.
 	told account
 }
@@ -317,11 +320,12 @@ func (q *intake) take(lanes []lane) (rows int) {
 
 // settle counts what became of a request that was taken: written rows, the others dropped
 // for the reason. It returns false once the recorder was abandoned, which has counted
-// the rows already.
+// the rows as dropped.
 func (q *intake) settle(size count, written int, reason string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.abandoned {
+		q.late.add(requestOf(written))
 		return false
 	}
 	q.settled.settle(size.rows(), written, reason)
@@ -336,6 +340,7 @@ func (q *intake) settle(size count, written int, reason string) bool {
 func (q *intake) report() (lost snapshot.Ledger, unacked tally) {
 	q.freeze()
 	defer q.thaw()
+	q.reprieve()
 	return q.sum().losses(&q.told), q.unacked
 }
 
@@ -343,17 +348,17 @@ func (q *intake) report() (lost snapshot.Ledger, unacked tally) {
 func (q *intake) acknowledge(n tally) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.abandoned {
-		q.acked.rows += n.rows
-		q.unacked.rows -= n.rows
-		q.unacked.requests -= n.requests
-	}
+	q.reprieve()
+	q.acked.rows += n.rows
+	q.unacked.rows -= n.rows
+	q.unacked.requests -= n.requests
 }
 
 // final returns what the sink gets to seal: losses not told yet, and the whole ledger.
 func (q *intake) final() (lost, total snapshot.Ledger) {
 	q.freeze()
 	defer q.thaw()
+	q.reprieve()
 	sum := q.sum()
 	return sum.losses(&q.told), sum.ledger()
 }
@@ -364,45 +369,6 @@ func (q *intake) close() {
 	q.freeze()
 	defer q.thaw()
 	q.makeRoom()
-}
-
-// sealed settles the rows that were never acknowledged: they are safe when sealing
-// succeeded, lost for the reason when it failed.
-func (q *intake) sealed(ok bool, reason string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if ok {
-		q.acked.rows += q.unacked.rows
-	} else {
-		q.settled.unwrite(reason, q.unacked)
-	}
-	q.unacked = tally{}
-}
-
-// abandon counts everything that is not acknowledged as lost to the deadline of Close,
-// and returns how many rows that were.
-func (q *intake) abandon() uint64 {
-	q.freeze()
-	defer q.thaw()
-	if q.abandoned {
-		return 0
-	}
-	held := q.sum().open()
-	q.settled.lose(DropCloseDeadline, held)
-	q.settled.unwrite(DropCloseDeadline, q.unacked)
-	n := held.rows + q.unacked.rows
-	q.unacked, q.abandoned = tally{}, true
-	for _, s := range q.shards {
-		s.slab, s.full = nil, nil
-	}
-	q.out.Store(q.in.Load())
-	return n
-}
-
-func (q *intake) isAbandoned() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.abandoned
 }
 
 func (q *intake) stats(s *Stats) {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -196,16 +198,21 @@ func TestCloseDeadline(t *testing.T) {
 		if led.Check() != nil || led.Dropped[DropCloseDeadline] != 10 || led.Written != 1 {
 			t.Errorf("ledger %+v", led)
 		}
-		close(release) // the sink comes back: it is sealed, and takes no further row
-		if err := r.Close(context.Background()); err != nil {
-			t.Errorf("second close: %v", err)
+		close(release) // the sink comes back: it is sealed, and takes no request but the one in its hands
+		if again := r.Close(context.Background()); again == nil || again.Error() != err.Error() {
+			t.Errorf("second close: %v", again)
 		}
-		if after := r.Stats().Ledger; after.Check() != nil || after.Dropped[DropCloseDeadline] != 10 || after.Written != 1 {
+		after := r.Stats().Ledger
+		if after.Check() != nil || after.Dropped[DropCloseDeadline] != 8 || after.Written != 3 || r.Watermark() != 3 {
 			t.Errorf("ledger after all: %+v", after)
 		}
+		after.Requests, sink.total.Requests = nil, nil // of hand-overs and of ids, which differ here
+		if !reflect.DeepEqual(after, sink.total) {
+			t.Errorf("the sink's total %+v, the recorder's ledger %+v", sink.total, after)
+		}
 	})
-	if sink.closes != 1 || sink.total.Check() != nil || len(sink.rows) > 4 {
-		t.Errorf("%d closes, %d rows, total %+v", sink.closes, len(sink.rows), sink.total)
+	if sink.closes != 1 || len(sink.rows) != 3 || sink.lost.Dropped[DropCloseDeadline] != 8 {
+		t.Errorf("%d closes, %d rows, losses %+v", sink.closes, len(sink.rows), sink.lost)
 	}
 }
 
@@ -403,4 +410,86 @@ func TestLoggerMayPanic(t *testing.T) {
 			t.Errorf("%v, %d rows", err, len(sink.rows))
 		}
 	})
+}
+
+// short is what a sink's Close says that could not write its last rows.
+type short struct{ rows, requests uint64 }
+
+func (short) Error() string                 { return "disk full" }
+func (e short) Unwritten() (uint64, uint64) { return e.rows, e.requests }
+func (short) DropReason() string            { return "spool-full" }
+
+// A sink that says how much it could not write is believed, as far as that can be: the
+// ledger closes whatever it says.
+func TestCloseWithAShortfall(t *testing.T) {
+	for _, c := range []struct {
+		says                   short
+		rowsLost, requestsLost uint64
+	}{
+		{short{0, 0}, 0, 0}, {short{2, 1}, 2, 1}, {short{1, 0}, 1, 0}, {short{6, 3}, 6, 3},
+		{short{7, 9}, 7, 4}, {short{8, 0}, 8, 4}, {short{99, 0}, 8, 4},
+		{short{7, 0}, 7, 2}, // 3 rows are left, of at most 3 requests
+	} {
+		sink := &memory{onClose: func() error { return fmt.Errorf("close: %w", c.says) }}
+		r := newRecorder(t, sink, Options{FlushInterval: time.Hour})
+		r.Record(context.Background(), row(0), row(0))
+		if _, err := r.Flush(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		sink.onFlush = func() error { return errors.New("EIO") }
+		for range 4 {
+			r.Record(context.Background(), row(1), row(1))
+		}
+		if err := r.Close(context.Background()); !errors.Is(err, c.says) {
+			t.Fatalf("close: %v", err)
+		}
+		led := r.Stats().Ledger
+		if led.Check() != nil || led.Offered != 10 || led.Dropped["spool-full"] != c.rowsLost || r.Watermark() != led.Written {
+			t.Errorf("%+v: rows %+v: %v, watermark %d", c.says, led, led.Check(), r.Watermark())
+		}
+		if q := led.Requests; q.Offered != 5 || q.Dropped["spool-full"] != c.requestsLost {
+			t.Errorf("%+v: requests %+v", c.says, q)
+		}
+	}
+}
+
+// The sink hangs in a flush, and in its Close, until the recorder's Close has given up.
+func TestCloseDeadlineInFlushAndSeal(t *testing.T) {
+	for _, in := range []string{"flush", "close"} {
+		sink := &memory{}
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			hang := func() error { <-release; return nil }
+			if in == "flush" {
+				sink.onFlush = hang
+			} else {
+				sink.onFlush, sink.onClose = func() error { return errors.New("EIO") }, hang
+			}
+			r, err := New(sink, Options{FlushInterval: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Record(context.Background(), row(1), row(2))
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			var other error
+			var wg sync.WaitGroup
+			wg.Go(func() { other = r.Close(context.Background()) })
+			err = r.Close(ctx)
+			if led := r.Stats().Ledger; !errors.Is(err, context.DeadlineExceeded) || led.Dropped[DropCloseDeadline] != 2 || led.Check() != nil {
+				t.Errorf("%s: %v, ledger %+v", in, err, led)
+			}
+			close(release)
+			wg.Wait()
+			if other == nil || other.Error() != err.Error() {
+				t.Errorf("%s: the other close: %v", in, other)
+			}
+			if led := r.Stats().Ledger; led.Written != 2 || led.DroppedTotal() != 0 || led.Requests.Written != 1 || led.Check() != nil || r.Watermark() != 2 {
+				t.Errorf("%s: ledger after all %+v, watermark %d", in, led, r.Watermark())
+			}
+		})
+		if sink.total.Written != 2 || sink.lost.Offered != 0 || sink.closes != 1 {
+			t.Errorf("%s: total %+v, losses %+v, %d closes", in, sink.total, sink.lost, sink.closes)
+		}
+	}
 }

@@ -28,7 +28,9 @@ type Sink interface {
 	// the call fails. It is called every Options.FlushInterval, also when nothing is new.
 	Flush(lost snapshot.Ledger) error
 	// Close seals; lost is as for Flush, total is the recorder's whole ledger. It is
-	// called once, also after errors.
+	// called once, also after errors. After an error all rows that no Flush acknowledged
+	// count as dropped, unless it has, or wraps one that has, a method Unwritten() (rows,
+	// requests uint64): then those that were appended last do, so many of them.
 	Close(lost, total snapshot.Ledger) error
 }
 
@@ -48,8 +50,10 @@ type Recorder struct {
 	closing chan struct{}
 	done    chan struct{}
 	stop    sync.Once
-	// closeErr is written before done is closed.
-	closeErr error
+	// closeErr is written before done is closed. deadlineErr is that of the Close whose
+	// deadline abandoned the recorder, once abandoned has run.
+	closeErr, deadlineErr error
+	abandoned             sync.Once
 
 	panics, unlisted, appendErrors, flushErrors atomic.Uint64
 	lastErr                                     atomic.Pointer[string]
@@ -188,7 +192,8 @@ func (r *Recorder) Flush(ctx context.Context) (uint64, error) {
 // the ledger; the error wraps [snapshot.ErrLedger] when it does not close. When ctx ends
 // first, what is not acknowledged is counted as dropped (close-deadline) and the error
 // wraps the context's; the sink is then still sealed as soon as it returns from the call
-// that it hangs in. Further calls wait for the same end.
+// that it hangs in, and the rows that it has taken count as written again, as its files
+// have them. Further calls wait for the same end and return the same error.
 func (r *Recorder) Close(ctx context.Context) error {
 	if r == nil {
 		return nil
@@ -197,11 +202,25 @@ func (r *Recorder) Close(ctx context.Context) error {
 	r.stop.Do(func() { close(r.closing) })
 	select {
 	case <-r.done:
-		return r.closeErr
+		r.abandoned.Do(func() {}) // nothing is left to abandon
 	case <-ctx.Done():
+		r.abandoned.Do(func() { r.abandon(ctx.Err()) })
+	}
+	if r.deadlineErr != nil {
+		return r.deadlineErr
+	}
+	return r.closeErr
+}
+
+// abandon leaves what the sink did not flush before the deadline of Close.
+func (r *Recorder) abandon(cause error) {
+	select {
+	case <-r.done: // both at once
+		return
+	default:
 	}
 	n := r.in.abandon()
-	return fmt.Errorf("recorder: close: %d rows were not flushed in time: %w", n, ctx.Err())
+	r.deadlineErr = fmt.Errorf("recorder: close: %d rows were not flushed in time: %w", n, cause)
 }
 
 // contain is deferred around the recorder's own code on a caller's goroutine: a panic

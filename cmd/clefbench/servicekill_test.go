@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"github.com/clefbench/clefbench/datasets"
 	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/recorder"
+	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
 )
 
@@ -220,8 +222,170 @@ func TestFullDiskLeavesTheServiceAlone(t *testing.T) {
 	if err := ledger.Check(); err != nil || ledger.Offered != 2*serviceCallers*each {
 		t.Errorf("ledger %+v: %v", ledger, err)
 	}
-	if got := countCallers(t, dir); got < int(acked) || uint64(got) < ledger.Written {
+	if got := countCallers(t, dir); got < int(acked) || uint64(got) != ledger.Written {
 		t.Errorf("acknowledged %d, written %d, recovered %d", acked, ledger.Written, got)
+	}
+	verifyRecording(t, dir)
+}
+
+// verifyRecording does what 'datasets verify' does, and returns the last segment's total.
+func verifyRecording(t *testing.T, dir string) *snapshot.Ledger {
+	t.Helper()
+	v, err := datasets.Verify(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Err(); err != nil {
+		t.Errorf("the recording does not verify: %v", err)
+	}
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+arrowfile.Ext))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("%v, %d segments", err, len(paths))
+	}
+	f, err := arrowfile.Open(paths[len(paths)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	return f.Meta().Total
+}
+
+// smallDisk is a file system with room for small writes only, from the moment it is set.
+type smallDisk struct{ full *atomic.Bool }
+
+// smallWrite is more than a footer has here, and less than a batch.
+const smallWrite = 16 << 10
+
+func (d smallDisk) Create(path string) (arrowfile.WriteFile, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o644)
+	return smallFile{f, d.full}, err
+}
+
+func (d smallDisk) Rename(from, to string) error { return os.Rename(from, to) }
+
+func (d smallDisk) SyncDir(string) error { return nil }
+
+type smallFile struct {
+	*os.File
+	full *atomic.Bool
+}
+
+func (f smallFile) Write(b []byte) (int, error) {
+	if f.full.Load() && len(b) > smallWrite {
+		return 0, syscall.ENOSPC
+	}
+	return f.File.Write(b)
+}
+
+// The last batch does not fit on the disk, but the footer does: it says what the recorder
+// says, and the segments' ledgers sum up to it. Batches that Append wrote while flushes
+// failed are in the file, and count.
+func TestLastBatchDoesNotFit(t *testing.T) {
+	for _, room := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "ds")
+		var full atomic.Bool
+		sink, err := arrowfile.Create(dir, arrowfile.Options{FS: smallDisk{&full}, BatchRows: 3000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, err := recorder.New(sink, recorder.Options{Scenario: "edge", FlushInterval: time.Hour, QueueRows: 1 << 16,
+			FlushRows: 1 << 20, Capture: recorder.Capture{Input: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		record(rec, 100)
+		if _, err := rec.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := uint64(100)
+		if room {
+			record(rec, 3000)
+			record(rec, 1) // makes the sink write the batch of 3000, which no flush acknowledges
+			waitForRows(t, sink, 3100)
+			want = 3100
+		}
+		full.Store(true)
+		record(rec, 2000)
+		if err := rec.Close(t.Context()); !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("close: %v", err)
+		}
+		ledger := rec.Stats().Ledger
+		if ledger.Check() != nil || ledger.Written != want || ledger.Requests.Written != want || ledger.DroppedTotal() != ledger.Offered-want {
+			t.Errorf("want %d written, the recorder says %+v", want, ledger)
+		}
+		total := verifyRecording(t, dir)
+		if !reflect.DeepEqual(total, &ledger) {
+			t.Errorf("the file's total %+v, the recorder's ledger %+v", total, ledger)
+		}
+	}
+}
+
+// record hands over rows of requests with one row each.
+func record(rec *recorder.Recorder, n int) {
+	for i := range n {
+		ctx, r := rec.Start(context.Background())
+		r.SetInput([]byte(strings.Repeat(r.ID().String(), 4)))
+		r.Decision("").Choose("allow")
+		r.SetAttr("n", decision.IntValue(int64(i)))
+		r.End(ctx)
+	}
+}
+
+func waitForRows(t *testing.T, sink *arrowfile.Writer, n uint64) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); sink.Stats().Rows < n; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the sink has written %d rows, want %d", sink.Stats().Rows, n)
+		}
+	}
+}
+
+// stuckSink hangs in the Append of one row until it is released.
+type stuckSink struct {
+	*arrowfile.Writer
+	at      int
+	hangs   chan struct{}
+	release chan struct{}
+}
+
+func (s *stuckSink) Append(row *snapshot.Snapshot) error {
+	if s.at--; s.at == 0 {
+		close(s.hangs)
+		<-s.release
+	}
+	return s.Writer.Append(row)
+}
+
+// Close gives up on a sink that hangs. When that comes back, the rows in its hands are
+// written, and the files and the recorder say so alike; nothing counts twice.
+func TestCloseDeadlineKeepsTheLedgers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ds")
+	w, err := arrowfile.Create(dir, arrowfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := &stuckSink{Writer: w, at: 50, hangs: make(chan struct{}), release: make(chan struct{})}
+	rec, err := recorder.New(sink, recorder.Options{Scenario: "edge", FlushInterval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record(rec, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-sink.hangs; cancel() }()
+	err = rec.Close(ctx)
+	if ledger := rec.Stats().Ledger; !errors.Is(err, context.Canceled) || ledger.Check() != nil || ledger.Written != 0 || ledger.Dropped[recorder.DropCloseDeadline] != 100 {
+		t.Errorf("close: %v, ledger %+v", err, ledger)
+	}
+	close(sink.release)
+	if again := rec.Close(t.Context()); again == nil || again.Error() != err.Error() {
+		t.Errorf("close again: %v", again)
+	}
+	ledger := rec.Stats().Ledger
+	if ledger.Check() != nil || ledger.Written != 50 || ledger.Dropped[recorder.DropCloseDeadline] != 50 {
+		t.Errorf("ledger after all %+v", ledger)
+	}
+	if total := verifyRecording(t, dir); !reflect.DeepEqual(total, &ledger) {
+		t.Errorf("the file's total %+v, the recorder's ledger %+v", total, ledger)
 	}
 }
 

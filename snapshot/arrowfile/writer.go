@@ -262,12 +262,20 @@ func (w *Writer) open() error {
 	return nil
 }
 
-// seal seals the open segment with the losses that are pending. When it fails they stay
-// pending, and the file stays for Recover.
+// seal seals the open segment; when that fails, its file stays for Recover.
+//
+// Pending losses go into the footer of the last segment only, which comes with a total.
+// Others leave them to the next batch: when a seal fails, nobody can tell whether its
+// footer will be there after the next start, and losses in it might count twice or never.
+// Without the last footer the total is gone as well, which says that something is missing.
 func (w *Writer) seal(total *snapshot.Ledger) error {
 	seg := w.seg
 	w.seg = nil
-	err := seg.seal(segmentInfo{Ledger: w.lost, Total: total})
+	end := segmentInfo{Total: total}
+	if total != nil {
+		end.Ledger, w.lost = w.lost, snapshot.Ledger{}
+	}
+	err := seg.seal(end)
 	w.stats.segment(seg)
 	if seg.digest != "" { // also when the directory could not be synced
 		w.link = w.link.Next(SegmentOf(seg.path), seg.digest)
@@ -278,7 +286,6 @@ func (w *Writer) seal(total *snapshot.Ledger) error {
 		return err
 	}
 	w.stats.sealed(w.opts.Now())
-	w.lost = snapshot.Ledger{}
 	return errors.Join(w.keepLink(), w.sign())
 }
 
@@ -342,8 +349,9 @@ func (w *Writer) Watermark() uint64 { return w.written }
 func (w *Writer) Abandoned() int { return w.abandoned }
 
 // Close writes the pending rows and seals the last segment. total is the ledger of the
-// recorder's whole life; it stands in the last segment's footer as it was given. After
-// Close every other call fails; Close again returns the same error.
+// recorder's whole life, for the last segment's footer. Rows that could not be written
+// count there as dropped instead of written, and the error is or wraps an
+// [UnwrittenError]. After Close every other call fails; Close again returns the same error.
 func (w *Writer) Close(lost, total snapshot.Ledger) error {
 	if w.closed {
 		return w.closeErr
@@ -356,7 +364,7 @@ func (w *Writer) Close(lost, total snapshot.Ledger) error {
 func (w *Writer) finish(lost, total snapshot.Ledger) error {
 	err := w.takeLost(lost)
 	if werr := w.writeBatch(); werr != nil {
-		err = errors.Join(err, werr, fmt.Errorf("%d rows were not written", w.batch.n))
+		err = errors.Join(err, w.discard(&total, werr))
 	}
 	if w.seg == nil && w.seq == 0 && total.Offered == 0 && w.lost.Offered == 0 {
 		return err // nothing was ever offered: no file
