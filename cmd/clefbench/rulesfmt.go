@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -109,10 +110,22 @@ func (a *app) emit(x formatted, differs bool, f *fmtFlags) error {
 	case !differs:
 		return nil
 	case f.write:
-		if err := outputError(writeFile(x.name, x.after)); err != nil {
+		if err := outputError(rewriteFile(x.name, x.after)); err != nil {
 			return err
 		}
 	}
 	_, err := fmt.Fprintln(a.stdout, x.name)
 	return err
+}
+
+// rewriteFile replaces a file in one step and keeps who may read it.
+func rewriteFile(name string, data []byte) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(name, data); err != nil {
+		return err
+	}
+	return os.Chmod(name, info.Mode().Perm())
 }

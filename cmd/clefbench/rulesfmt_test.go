@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +44,24 @@ func TestFormattedFilesMeanTheSame(t *testing.T) {
 	}
 	if compared < 30 {
 		t.Errorf("%d files compared", compared)
+	}
+}
+
+// A rewritten file stays as private as it was.
+func TestFmtKeepsPermissions(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "r.yaml")
+	if err := os.WriteFile(name, []byte("version:  1\nrules: []\nfallback: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(t.Context(), []string{"rules", "fmt", "-w", name}, &app{stdout: io.Discard, stderr: io.Discard, lookupEnv: os.LookupEnv}); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	info, err := os.Stat(name)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if data, _ := os.ReadFile(name); string(data) != "version: 1\nrules: []\nfallback: x\n" {
+		t.Errorf("%s", data)
 	}
 }
 
