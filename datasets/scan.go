@@ -43,14 +43,14 @@ const maxScanExamples = 3
 
 // scanColumns are those that can hold what somebody wrote, and the ids; only they are
 // decoded.
-var scanColumns = []string{"id", "request_id", "source_id", "question", "scenario", "attrs", "input", "output", "candidates", "feature_set", "action", "params",
+var scanColumns = []string{"id", "request_id", "source_id", "question", "question_type", "scenario", "attrs", "input", "output", "candidates", "feature_set", "action", "params",
 	"applied", "confidence_def", "rule_id", "provider", "backend", "dialect", "engine_version", "model_requested", "model_resolved",
-	"strategy_version", "error", "error_code", "nd", "redacted", "terms"}
+	"strategy_version", "propensity_kind", "error", "error_code", "nd", "redacted", "terms"}
 
 // Scan looks for secrets in every text of every row and label, with the rules of the
 // recorder. Kinds in ignore are left out.
 func (d *Dataset) Scan(ignore ...string) (*ScanReport, error) {
-	sc := scan{report: &ScanReport{}, ignore: ignore, clean: map[string]bool{}}
+	sc := scan{report: &ScanReport{}, ignore: ignore}
 	sc.scanner.Max = math.MaxInt
 	for i := range d.segments {
 		s := &d.segments[i]
@@ -80,26 +80,18 @@ type scan struct {
 	report  *ScanReport
 	ignore  []string
 	scanner secret.Scanner
-	// clean remembers labels, which come again in every row.
-	clean map[string]bool
 	// names are the columns of the attributes of the segment at hand, denied those that are
-	// credentials by their names.
+	// credentials by their names, and hidden what their names hold.
 	names  []string
 	denied []bool
+	hidden []secret.Finding
 	// request is whose values the scanner remembers: an echo is looked for in its own
 	// request only, so that the result does not depend on the order of the rows.
 	request decision.ID
 }
 
-// maxCleanLabels bounds the memory for labels that were looked at.
-const maxCleanLabels = 1 << 16
-
 func (sc *scan) segment(s *segment) error {
-	sc.names, sc.denied = nil, nil
-	for _, f := range s.schema.Fields() {
-		sc.names = append(sc.names, "attrs."+f.Name)
-		sc.denied = append(sc.denied, secret.Attribute(f.Name))
-	}
+	sc.columns(s.schema)
 	return visit(s.path, arrowfile.KindSnapshot, func(f *arrowfile.File) error {
 		n := int64(0)
 		for row, err := range f.Snapshots(scanColumns...) {
@@ -115,7 +107,27 @@ func (sc *scan) segment(s *segment) error {
 	})
 }
 
+// columns names the attributes of a segment; a name that holds a secret is not printed.
+func (sc *scan) columns(schema *decision.Schema) {
+	sc.names, sc.denied, sc.hidden = nil, nil, nil
+	sc.scanner.Forget()
+	sc.request = decision.ID{}
+	for _, f := range schema.Fields() {
+		name, found := sc.scanner.Text(f.Name)
+		for _, x := range found {
+			sc.hidden = append(sc.hidden, secret.Finding{Kind: x.Kind}) // a pointer could name the rest
+		}
+		sc.scanner.Forget()
+		sc.names = append(sc.names, "attrs."+name)
+		sc.denied = append(sc.denied, secret.Attribute(f.Name))
+	}
+}
+
 func (sc *scan) row(s *snapshot.Snapshot) {
+	for _, f := range sc.hidden { // once a segment, where its first row is
+		sc.note("attrs", s.ID, f)
+	}
+	sc.hidden = nil
 	sc.report.Snapshots++
 	if s.RequestID != sc.request {
 		sc.scanner.Forget()
@@ -132,23 +144,24 @@ func (sc *scan) row(s *snapshot.Snapshot) {
 	}
 	sc.body("input", s.ID, s.Input)
 	sc.body("output", s.ID, s.Output)
-	for _, c := range [...]struct{ column, text string }{{"source_id", s.SourceID}, {"params", s.Params}, {"error", s.Error}, {"nd", s.ND}} {
+	for _, c := range [...]struct{ column, text string }{{"params", s.Params}, {"error", s.Error}, {"nd", s.ND}} {
 		sc.text(c.column, s.ID, c.text)
 	}
 	a := &s.Artefact
 	for _, c := range [...]struct{ column, text string }{
-		{"question", s.Question}, {"scenario", s.Scenario}, {"feature_set", s.FeatureSet}, {"action", s.Action}, {"applied", string(s.Applied)},
+		{"question", s.Question}, {"question_type", string(s.QuestionType)}, {"scenario", s.Scenario}, {"feature_set", s.FeatureSet}, {"action", s.Action}, {"applied", string(s.Applied)},
 		{"confidence_def", s.ConfidenceDef}, {"rule_id", s.RuleID}, {"provider", a.Provider}, {"backend", s.Backend}, {"dialect", a.Dialect},
 		{"engine_version", a.EngineVersion}, {"model_requested", a.ModelRequested}, {"model_resolved", a.ModelResolved},
 		{"strategy_version", a.StrategyVersion}, {"error_code", s.ErrorCode}, {"terms", s.Terms.TrainingUse}, {"terms", s.Terms.Publishable},
 	} {
-		sc.label(c.column, s.ID, c.text)
+		sc.label(c.column, s.ID, c.text, true)
 	}
+	sc.label("source_id", s.ID, s.SourceID, false)
 	for i := range s.Candidates {
-		sc.label("candidates", s.ID, s.Candidates[i].Action)
+		sc.label("candidates", s.ID, s.Candidates[i].Action, true)
 	}
 	for _, r := range s.Redacted {
-		sc.label("redacted", s.ID, r)
+		sc.label("redacted", s.ID, r, true)
 	}
 }
 
@@ -156,11 +169,11 @@ func (sc *scan) labels(l *snapshot.Label) {
 	sc.report.Labels++
 	sc.scanner.Forget()
 	sc.request = decision.ID{}
-	sc.label("label.action", l.ID, l.Action)
-	sc.label("label.source", l.ID, l.Source)
+	sc.label("label.action", l.ID, l.Action, true)
+	sc.label("label.source", l.ID, l.Source, true)
 	sc.text("label.key", l.ID, l.Key)
 	for i := range l.Utilities {
-		sc.label("label.utilities", l.ID, l.Utilities[i].Action)
+		sc.label("label.utilities", l.ID, l.Utilities[i].Action, true)
 	}
 }
 
@@ -174,17 +187,11 @@ func (sc *scan) text(column string, id decision.ID, text string) {
 	}
 }
 
-// label is text for values that come again.
-func (sc *scan) label(column string, id decision.ID, text string) {
-	if text == "" || sc.clean[text] {
-		return
-	}
-	if _, found := sc.scanner.Text(text); len(found) > 0 {
-		for _, f := range found {
-			sc.note(column, id, f)
-		}
-	} else if len(sc.clean) < maxCleanLabels {
-		sc.clean[text] = true
+// label is text for labels.
+func (sc *scan) label(column string, id decision.ID, text string, comesAgain bool) {
+	_, found := sc.scanner.Label(text, comesAgain)
+	for _, f := range found {
+		sc.note(column, id, f)
 	}
 }
 

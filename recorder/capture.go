@@ -183,7 +183,8 @@ func compile(c Capture) (*plan, error) {
 	for i, cf := range c.Fields {
 		f, err := compileField(cf)
 		if err != nil {
-			return nil, fmt.Errorf("%w: attribute %q: %w", ErrOptions, cf.Name, err)
+			name, _ := hiddenName(cf.Name, new(secret.Scanner))
+			return nil, fmt.Errorf("%w: attribute %q: %w", ErrOptions, name, err)
 		}
 		p.fields = append(p.fields, f)
 		p.query = p.query || f.origin == fromQuery
@@ -201,6 +202,9 @@ func compileField(cf CaptureField) (field, error) {
 	orDefault(&cf.Redact, Keep)
 	f := field{CaptureField: cf, note: cf.Name + ":" + string(cf.Redact)}
 	f.typeNote, f.belowNote = cf.Name+":type-error", cf.Name+":below-first-bucket"
+	if _, hidden := hiddenName(cf.Name, new(secret.Scanner)); hidden {
+		return f, errors.New("its name holds a secret")
+	}
 	if secret.Attribute(cf.Name) {
 		return f, errors.New("it holds credentials and may not be captured, whatever the redaction")
 	}

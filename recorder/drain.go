@@ -27,6 +27,8 @@ type drain struct {
 	*Recorder
 	mac     *mac
 	secrets secret.Scanner
+	// scanned is the request that secrets remembers.
+	scanned decision.ID
 	lanes   []lane
 	// g holds the request under way.
 	g group
@@ -325,7 +327,14 @@ func (d *drain) share(g *group, i int) {
 // redact does everything that keeps secrets out of the rows: once a request, or once a
 // row where the rows came complete.
 func (d *drain) redact(g *group) error {
-	d.secrets.Forget()
+	if len(g.slots) == 0 {
+		return nil
+	}
+	// The rows of a request may come in several hand-overs.
+	if id := g.slots[0].row.RequestID; id != d.scanned || id.IsZero() {
+		d.secrets.Forget()
+		d.scanned = id
+	}
 	if g.whole {
 		for i := range g.slots {
 			if err := d.redactRow(&g.slots[i]); err != nil {
@@ -334,13 +343,12 @@ func (d *drain) redact(g *group) error {
 		}
 		return nil
 	}
-	if len(g.slots) == 0 {
-		return nil
-	}
 	var err error
-	if g.redacted, err = d.attributes(g.schema, g.attrs, g.redacted); err != nil {
+	attrs := decision.Attrs{Schema: g.schema, Values: g.attrs}
+	if attrs, g.redacted, err = d.attributes(attrs, g.redacted); err != nil {
 		return err
 	}
+	g.schema, g.attrs = attrs.Schema, attrs.Values
 	if g.hasEntity && d.mac == nil {
 		g.redacted = append(g.redacted, "entity:no-key")
 	}
@@ -351,7 +359,7 @@ func (d *drain) redact(g *group) error {
 // redactRow is redact for a row that came complete.
 func (d *drain) redactRow(s *slot) (err error) {
 	s.redacted = append(s.redacted[:0], s.row.Redacted...)
-	if s.redacted, err = d.attributes(s.row.Attrs.Schema, s.row.Attrs.Values, s.redacted); err != nil {
+	if s.row.Attrs, s.redacted, err = d.attributes(s.row.Attrs, s.redacted); err != nil {
 		return err
 	}
 	if s.redacted, err = d.bodies(s, s.redacted); err != nil {
@@ -366,11 +374,13 @@ func (d *drain) redactRow(s *slot) (err error) {
 	return nil
 }
 
-func (d *drain) attributes(schema *decision.Schema, vals []decision.Value, notes []string) ([]string, error) {
+func (d *drain) attributes(a decision.Attrs, notes []string) (decision.Attrs, []string, error) {
 	if d.plan.All {
-		return d.plan.denied.strip(schema, vals, notes, &d.secrets), nil
+		a, notes = d.plan.denied.strip(a, notes, &d.secrets)
+		return a, notes, nil
 	}
-	return d.plan.apply(vals, notes, d.mac, &d.secrets)
+	notes, err := d.plan.apply(a.Values, notes, d.mac, &d.secrets)
+	return a, notes, err
 }
 
 // entity is the keyed hash of a raw entity, absent without a key.

@@ -166,6 +166,10 @@ type deniedIn struct {
 	// urls are the positions of headers that hold a URL.
 	urls     []int
 	urlNotes []string
+	// left are the positions of the attributes whose names may be stored, and stored is their
+	// schema; nil where these are all.
+	left   []int
+	stored *decision.Schema
 }
 
 func (c *deniedCache) of(s *decision.Schema) *deniedIn {
@@ -173,21 +177,32 @@ func (c *deniedCache) of(s *decision.Schema) *deniedIn {
 		return d
 	}
 	d := &deniedIn{schema: s}
+	var scan secret.Scanner // a name's verdict must not depend on the request at hand
+	var fields []decision.Field
 	for i, f := range s.Fields() {
+		name, secretName := hiddenName(f.Name, &scan)
+		scan.Forget()
 		switch {
-		case secret.Attribute(f.Name):
-			d.at, d.notes = append(d.at, i), append(d.notes, f.Name+":"+string(Drop))
+		case secretName, secret.Attribute(f.Name):
+			d.at, d.notes = append(d.at, i), append(d.notes, name+":"+string(Drop))
 		case urlHeader(f.Name):
 			d.urls, d.urlNotes = append(d.urls, i), append(d.urlNotes, f.Name+":query")
 		}
+		if !secretName {
+			d.left, fields = append(d.left, i), append(fields, f)
+		}
+	}
+	if len(fields) < s.Len() {
+		d.stored, _ = decision.NewSchema(fields...) // a part of a valid schema is one
 	}
 	c.last.Store(d)
 	return d
 }
 
-// strip removes from vals what no list may name, the queries of URLs, and what looks like
-// a secret.
-func (c *deniedCache) strip(s *decision.Schema, vals []decision.Value, notes []string, scan *secret.Scanner) []string {
+// strip removes from the values what no list may name, the queries of URLs, and what looks
+// like a secret. Attributes whose names hold a secret leave the schema.
+func (c *deniedCache) strip(a decision.Attrs, notes []string, scan *secret.Scanner) (decision.Attrs, []string) {
+	s, vals := a.Schema, a.Values
 	d := c.of(s)
 	for i, at := range d.at {
 		if at < len(vals) && !vals[at].IsNull() {
@@ -205,5 +220,15 @@ func (c *deniedCache) strip(s *decision.Schema, vals []decision.Value, notes []s
 			notes = cleanValue(&vals[i], s.Fields()[i].Name, notes, scan)
 		}
 	}
-	return notes
+	if d.stored == nil {
+		return a, notes
+	}
+	kept := 0
+	for _, at := range d.left {
+		if at < len(vals) {
+			vals[kept] = vals[at]
+			kept++
+		}
+	}
+	return decision.Attrs{Schema: d.stored, Values: vals[:kept]}, notes
 }

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/secret"
 	"github.com/clefbench/clefbench/snapshot"
 )
@@ -14,17 +15,23 @@ type Redactor struct {
 
 	denied  deniedCache
 	secrets secret.Scanner
+	request decision.ID
 }
 
 // Redact changes the row, which has to be the caller's own with all it points to:
 // attributes that are credentials go, secrets in strings, bodies and error text are
-// replaced, and Redacted says what was done. A body that must not be stored becomes nil.
+// and labels are replaced, and Redacted says what was done. A body that must not be stored
+// becomes nil. Rows of one request belong behind one another: what one names as a password
+// is looked for in all.
 func (r *Redactor) Redact(s *snapshot.Snapshot) error {
-	r.secrets.Forget()
+	if s.RequestID != r.request || s.RequestID.IsZero() {
+		r.secrets.Forget()
+		r.request = s.RequestID
+	}
 	s.Error = scrub(s.Error)
 	before := len(s.Redacted)
 	notes := append([]string(nil), s.Redacted...)
-	notes = r.denied.strip(s.Attrs.Schema, s.Attrs.Values, notes, &r.secrets)
+	s.Attrs, notes = r.denied.strip(s.Attrs, notes, &r.secrets)
 	cut := s.InputLen.Set && s.InputLen.V > int64(len(s.Input)) && !rewritten(s.Redacted, "input")
 	for _, b := range [...]struct {
 		name string
@@ -42,6 +49,6 @@ func (r *Redactor) Redact(s *snapshot.Snapshot) error {
 	if len(notes) > before {
 		s.Redacted = notes
 	}
-	cleanTexts(s, nil, &r.secrets)
+	cleanLabels(s, cleanTexts(s, nil, &r.secrets), &r.secrets)
 	return nil
 }

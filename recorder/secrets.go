@@ -102,12 +102,13 @@ func cleanValue(v *decision.Value, name string, notes []string, s *secret.Scanne
 	return noteFindings(notes, name, found, 0)
 }
 
-// texts takes secrets out of the rows' free texts besides bodies and attributes. The notes
+// texts takes secrets out of the rows' free texts and labels, besides bodies and attributes. The notes
 // of a request's rows are shared, so a row with its own gets a copy.
 func (d *drain) texts(g *group) error {
 	for i := range g.slots {
 		s := &g.slots[i]
 		s.redacted = cleanTexts(&s.row, s.redacted, &d.secrets)
+		s.redacted = cleanLabels(&s.row, s.redacted, &d.secrets)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func (a *app) scan(paths, ignore []string, asJSON bool) error {
 		err = a.scanText(report)
 	}
 	if err == nil && report.Places > 0 {
-		err = fail(exitFailed, "capture lists and redaction keep secrets out; 'clefbench datasets export' and 'record' write a data set again without them",
+		err = fail(exitFailed, "capture lists and redaction keep secrets out; 'clefbench datasets export' and 'record' write a data set again without them, and without its labels",
 			"%d places look like secrets", report.Places)
 	}
 	return err

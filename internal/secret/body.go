@@ -34,11 +34,14 @@ type Scanner struct {
 	Max     int
 	found   []Finding
 	omitted int
-	known   []string
-	matches []Match
-	scratch []byte
-	places  []int
-	path    []step
+	known   []echo
+	labels  labels
+	// drawnOnly looks for known values only where they look drawn.
+	drawnOnly bool
+	matches   []Match
+	scratch   []byte
+	places    []int
+	path      []step
 }
 
 // Shape says what a body is known to be.
@@ -110,11 +113,14 @@ func (s *Scanner) Text(text string) (clean string, found []Finding) {
 }
 
 func (s *Scanner) plain(body []byte, text string) (clean []byte, found []Finding, omitted int, err error) {
+	var e *escapes
 	switch {
 	case strings.IndexByte(text, '=') > 0 && !strings.ContainsAny(text, " \t\r\n"):
+		e = &formEscapes
 		s.form(text)
 	case strings.IndexByte(text, '%') >= 0:
-		s.matches = s.find(s.matches[:0], text, &percentEscapes)
+		e = &percentEscapes
+		s.matches = s.find(s.matches[:0], text, e)
 	default:
 		s.matches = s.find(s.matches[:0], text, nil)
 	}
@@ -122,9 +128,7 @@ func (s *Scanner) plain(body []byte, text string) (clean []byte, found []Finding
 		return body, nil, 0, nil
 	}
 	for _, m := range s.matches {
-		if m.Kind == Credential {
-			s.remember(text[m.Start:m.End])
-		}
+		s.keep(m.Kind, text[m.Start:m.End], e)
 		s.noteText(m.Kind)
 	}
 	return splice(nil, text, s.matches, 0), s.found, 0, nil
@@ -171,6 +175,18 @@ func (s *Scanner) noteText(k Kind) {
 		}
 	}
 	s.found = append(s.found, Finding{"", k})
+}
+
+// keep remembers a match, whose text is escaped as e says.
+func (s *Scanner) keep(k Kind, raw string, e *escapes) {
+	if k == Card || k == Email || k == APIKey || k == JWT || k == PrivateKey || len(s.known) >= maxEchoes {
+		return // found by their form wherever they come
+	}
+	if e != nil && strings.ContainsAny(raw, e.signs) {
+		s.scratch, _ = unescape(s.scratch[:0], nil, raw, e)
+		raw = string(s.scratch)
+	}
+	s.rememberAs(k, raw)
 }
 
 // find looks for secrets in a text behind its escapes; the places are those in the text

@@ -51,8 +51,11 @@ func FindString(dst []Match, text string) []Match {
 	return f.out
 }
 
+// markBegin is how marks begin.
+const markBegin = "[redacted:"
+
 // Mark is what stands in the place of a secret.
-func Mark(k Kind) string { return "[redacted:" + string(k) + "]" }
+func Mark(k Kind) string { return markBegin + string(k) + "]" }
 
 // marked reports whether a value is a mark, or what others put in place of a secret.
 func marked(value string) bool {
@@ -75,7 +78,7 @@ func splice(dst []byte, text string, found []Match, base int) []byte {
 	done := 0
 	for _, m := range found {
 		dst = append(dst, text[done:m.Start-base]...)
-		dst = append(dst, "[redacted:"...)
+		dst = append(dst, markBegin...)
 		dst = append(dst, m.Kind...)
 		dst = append(dst, ']')
 		done = m.End - base

@@ -304,7 +304,7 @@ func (w *walker) textValue(from, to int, escaped bool, g grade) {
 			clear = string(w.scratch)
 		}
 		if g.takes(clear) && !constant(clear) {
-			w.remember(clear)
+			w.rememberAs(kindOf(g, clear), clear)
 			w.replace(from, to, kindOf(g, clear), false)
 			return
 		}
@@ -323,6 +323,7 @@ func (w *walker) textValue(from, to int, escaped bool, g grade) {
 	}
 	w.matches = w.find(w.matches[:0], raw, e)
 	for _, m := range w.matches {
+		w.keep(m.Kind, raw[m.Start:m.End], e)
 		w.replace(from+m.Start, from+m.End, m.Kind, false)
 	}
 }

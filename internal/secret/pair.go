@@ -50,7 +50,7 @@ func hints(name string) bool {
 
 // gradeOf judges the name of a field or in front of a value.
 func gradeOf(name string) grade {
-	if !hints(name) {
+	if !hints(name) || strings.Contains(name, markBegin) {
 		return ordinary
 	}
 	var own wordMemory
@@ -150,6 +150,9 @@ func (f *finder) pair(i int) int {
 		end--
 	}
 	from := f.nameFrom(end)
+	if end < i && f.s[end] == ']' && strings.HasSuffix(f.s[:from], markBegin) {
+		return 0 // the name was replaced: [redacted:api-key]: x
+	}
 	g := gradeOf(f.s[from:end])
 	if g < telling && end == from+wordLen(f.s[from:end]) {
 		g = max(g, f.twoWords(from, end))
