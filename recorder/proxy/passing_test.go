@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -330,5 +331,40 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 	code, _ := post(t, s.url+"/v1/systemone", ask1, "X-Large", strings.Repeat("x", 20<<10))
 	if rows := s.rows(); code != 431 || len(rows) != 0 {
 		t.Errorf("%d, %d rows", code, len(rows))
+	}
+}
+
+// An upstream that is not there: each call is a 502 on a connection that stays, and a row
+// with the input that never got there.
+func TestNoUpstreamKeepsConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := "http://" + l.Addr().String()
+	l.Close()
+	s := start(t, gone, func(o *Options, _ *recorder.Options) { o.RetryWindow = time.Millisecond })
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	const calls = 200
+	for i := range calls {
+		body := strings.Replace(ask1, `"x"`, `"`+strconv.Itoa(i)+`"`, 1)
+		resp, err := client.Post(s.url+"/v1/systemone", "application/json", struct{ io.Reader }{strings.NewReader(body)})
+		if err != nil {
+			t.Fatalf("call %d: %v", i, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadGateway || resp.Close {
+			t.Fatalf("call %d: status %d, closed %v", i, resp.StatusCode, resp.Close)
+		}
+	}
+	rows := s.rows()
+	if len(rows) != calls {
+		t.Errorf("%d rows of %d calls", len(rows), calls)
+	}
+	for _, r := range rows {
+		if r.ErrorCode != CodeConnect || len(r.Input) == 0 {
+			t.Fatalf("%s with %d bytes of input", r.ErrorCode, len(r.Input))
+		}
 	}
 }

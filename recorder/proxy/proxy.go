@@ -160,12 +160,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer p.end(x)
 		ctx = context.WithValue(httptrace.WithClientTrace(ctx, x.timing.trace()), exchangeKey{}, x)
 	}
+	body := r.Body
+	if body != nil && body != http.NoBody {
+		body = requestBody{body}
+		if x != nil {
+			body = &tee{ReadCloser: body, c: &x.in}
+		}
+		ctx = context.WithValue(ctx, bodyKey{}, body) // ReverseProxy keeps it from its error handler
+	}
 	if ctx != r.Context() {
 		r = r.WithContext(ctx)
 	}
-	if x != nil && r.Body != nil && r.Body != http.NoBody {
-		r.Body = &tee{ReadCloser: r.Body, c: &x.in}
-	}
+	r.Body = body
 	// Without it the server reads the request's body to its end, and closes it, once the
 	// answer begins; the transport, which may still look for that end, then breaks the
 	// upstream's connection off in the middle of the answer. Seen in 1 of 200 requests of
@@ -173,6 +179,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	p.reverse.ServeHTTP(newWriter(w), r)
 }
+
+// requestBody is a request's body that only the server closes. The transport closes what it
+// is given when it cannot reach the upstream, and a server whose request body was closed
+// early breaks the connection off behind the answer: the client's next request on it is
+// then lost, without an answer and without a row.
+type requestBody struct{ io.ReadCloser }
+
+type bodyKey struct{}
+
+func (requestBody) Close() error { return nil }
 
 // rewrite undoes what httputil.ReverseProxy changes beyond the connection's own headers:
 // it cleans the query, re-encodes the path and drops forwarding headers.
@@ -290,7 +306,19 @@ func (p *Proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if code == CodeTimeout {
 		status = http.StatusGatewayTimeout
 	}
+	if body, ok := r.Context().Value(bodyKey{}).(io.Reader); ok && !drained(body) {
+		w.Header().Set("Connection", "close") // the server closes it, and the client has to know
+	}
 	http.Error(w, "clefbench: the upstream gave no answer ("+code+")", status)
+}
+
+// maxDrained is what is read of a request that was not passed on, to keep its connection.
+const maxDrained = 256 << 10
+
+// drained reads the rest of a request's body; false when that is too long or fails.
+func drained(body io.Reader) bool {
+	_, err := io.CopyN(io.Discard, body, maxDrained)
+	return err == io.EOF
 }
 
 // codeOf tells what an error of an attempt means.
