@@ -115,6 +115,10 @@ func newRetainer(dir string, o *RetainOptions) (*retainer, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Once rewritten, what verify would have said of the source cannot be told any more.
+	if err := sound(dir); err != nil {
+		return nil, err
+	}
 	r := &retainer{rewriter: *w, opts: o, sort: newSorter(o, w.d.digest)}
 	r.rows = r.kept
 	if o.Policy.Rare > 0 {

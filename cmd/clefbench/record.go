@@ -8,13 +8,16 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/clefbench/clefbench/decision"
+	"github.com/clefbench/clefbench/internal/secret"
 	"github.com/clefbench/clefbench/recorder"
 	"github.com/clefbench/clefbench/snapshot"
 	"github.com/clefbench/clefbench/snapshot/arrowfile"
@@ -77,7 +80,11 @@ from the two, and estimates weighted by 1/keep_prob stay right.`,
   clefbench record -o snapshots --listen 127.0.0.1:8081 --upstream https://api.typesafe.ai`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.proxy.listen == "" && f.proxy.upstream == "" {
+			proxied := f.proxy.listen != "" || f.proxy.upstream != ""
+			if err := otherForm(cmd.Flags(), proxied); err != nil {
+				return err
+			}
+			if !proxied {
 				return a.record(cmd.Context(), &f)
 			}
 			return a.recordProxy(cmd.Context(), &f)
@@ -102,6 +109,21 @@ from the two, and estimates weighted by 1/keep_prob stay right.`,
 	fl.StringArrayVar(&f.attrs, "attr", nil, "declare an attribute as name:type (bool, int, double, string)")
 	f.proxy.register(fl)
 	return cmd
+}
+
+// otherForm refuses a flag that the form at hand would ignore.
+func otherForm(fl *pflag.FlagSet, proxied bool) error {
+	names, without := []string{"dialect", "allow-remote", "capture", "entity", "scenario", "backend", "bodies", "max-body", "capture-memory",
+		"retry-window", "upstream-timeout", "grace", "kill-file"}, "without --listen"
+	if proxied {
+		names, without = []string{"skip-bad", "attr"}, "with --listen"
+	}
+	for _, name := range names {
+		if fl.Changed(name) {
+			return fail(exitUsage, "clefbench record --help", "--%s has no meaning %s", name, without)
+		}
+	}
+	return nil
 }
 
 // record is the loop of the command: lines in, rows out, a flush when a batch is full
@@ -278,19 +300,29 @@ func (r *recording) room(ctx context.Context) error {
 	return r.spool.Await(ctx)
 }
 
+// parse reads a line into the row at hand. Its errors repeat what the line holds, which
+// may be a secret in the wrong place.
+func (r *recording) parse(l inputLine) error {
+	if l.err != nil {
+		return fmt.Errorf("the line has more than %d MiB; bodies can be left out or cut", maxLine>>20)
+	}
+	if err := r.reader.read(l.text, &r.row); err != nil {
+		text, _ := secret.Replace(err.Error())
+		return errors.New(text)
+	}
+	return nil
+}
+
 // line takes one input line, whose number is n.
 func (r *recording) line(l inputLine, n int) error {
-	if errors.Is(l.err, bufio.ErrTooLong) {
-		return fail(exitData, "bodies can be left out or cut", "stdin:%d: the line has more than %d MiB", n, maxLine>>20)
-	}
-	if l.err != nil {
+	if l.err != nil && !errors.Is(l.err, bufio.ErrTooLong) {
 		return fail(exitData, "", "stdin:%d: %w", n, l.err)
 	}
-	if len(bytes.TrimSpace(l.text)) == 0 {
+	if l.err == nil && len(bytes.TrimSpace(l.text)) == 0 {
 		return nil // a blank line offers no decision
 	}
 	r.total.Offered++
-	if err := r.reader.read(l.text, &r.row); err != nil {
+	if err := r.parse(l); err != nil {
 		r.total.Drop("bad-line", 1)
 		r.lost.Drop("bad-line", 1)
 		r.lost.Offered++
@@ -387,27 +419,48 @@ func (r *recording) close() error {
 	return r.total.Check()
 }
 
-// scanLines reads lines in the background, so that a slow source does not hold back
-// the flush of what is there.
+// scanLines reads lines ahead. One that is longer than maxLine is read to its end and given
+// as an error, so that what follows can still be read.
 func scanLines(ctx context.Context, in *bufio.Reader) <-chan inputLine {
 	out := make(chan inputLine, 256)
 	go func() {
 		defer close(out)
-		sc := bufio.NewScanner(in)
-		sc.Buffer(make([]byte, 1<<16), maxLine)
-		for sc.Scan() {
+		for {
+			l, last := readLine(in)
+			if last && l.err == nil && len(l.text) == 0 {
+				return
+			}
 			select {
-			case out <- inputLine{text: append([]byte(nil), sc.Bytes()...)}:
+			case out <- l:
 			case <-ctx.Done():
 				return
 			}
-		}
-		if err := sc.Err(); err != nil {
-			select {
-			case out <- inputLine{err: err}:
-			case <-ctx.Done():
+			if last {
+				return
 			}
 		}
 	}()
 	return out
+}
+
+// readLine reads one line without its end; last says that nothing follows.
+func readLine(in *bufio.Reader) (l inputLine, last bool) {
+	for {
+		part, err := in.ReadSlice('\n')
+		switch {
+		case len(l.text)+len(bytes.TrimRight(part, "\r\n")) > maxLine:
+			l = inputLine{err: bufio.ErrTooLong}
+		case l.err == nil:
+			l.text = append(l.text, part...)
+		}
+		switch {
+		case err == nil:
+			l.text = bytes.TrimSuffix(bytes.TrimSuffix(l.text, []byte("\n")), []byte("\r"))
+			return l, false
+		case errors.Is(err, io.EOF):
+			return l, true
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return inputLine{err: err}, true
+		}
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -143,4 +144,43 @@ func FuzzLine(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A line of the longest length is read, a longer one is one bad line, and what follows is
+// read again.
+func TestRecordLinesThatAreTooLong(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ds")
+	line := func(n int) string {
+		head, tail := `{"scenario":"edge","action":"allow","input":"`, `"}`
+		return head + strings.Repeat("x", n-len(head)-len(tail)) + tail + "\n"
+	}
+	text := line(100) + line(maxLine) + line(maxLine+1) + line(100) + strings.TrimSuffix(line(100), "\n")
+	_, stderr := command(t, text, exitOK, "record", "-o", dir, "--skip-bad")
+	if !strings.Contains(stderr, "stdin:3: the line has more than 16 MiB") || !strings.Contains(stderr, "recorded 4 of 5 decisions") {
+		t.Errorf("%s", stderr)
+	}
+	_, stderr = command(t, text, exitData, "record", "-o", dir)
+	if !strings.Contains(stderr, "stdin:3:") {
+		t.Errorf("%s", stderr)
+	}
+}
+
+func TestRecordRefusesFlagsOfTheOtherForm(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ds")
+	_, stderr := command(t, "", exitUsage, "record", "-o", dir, "--kill-file", "x")
+	if !strings.Contains(stderr, "--kill-file has no meaning without --listen") {
+		t.Errorf("%s", stderr)
+	}
+	_, stderr = command(t, "", exitUsage, "record", "-o", dir, "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--skip-bad")
+	if !strings.Contains(stderr, "--skip-bad has no meaning with --listen") {
+		t.Errorf("%s", stderr)
+	}
+}
+
+func TestRecordErrorsDoNotRepeatSecrets(t *testing.T) {
+	const key = "AKIAIOSFODNN7EXAMPLE"
+	_, stderr := command(t, `{"scenario":"edge","action":"allow","ts":"`+key+`"}`+"\n", exitData, "record", "-o", filepath.Join(t.TempDir(), "ds"))
+	if strings.Contains(stderr, key) || !strings.Contains(stderr, "stdin:1:") {
+		t.Errorf("%s", stderr)
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/ed25519"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/clefbench/clefbench/datasets"
+	"github.com/clefbench/clefbench/snapshot/arrowfile"
 	"github.com/clefbench/clefbench/snapshot/checkpoint"
 )
 
@@ -90,10 +92,17 @@ func (a *app) verifyDatasets(args []string, f *verifyFlags) error {
 			return err
 		}
 		if err := v.Err(); err != nil && failed == nil {
-			failed = &failure{exitData, err, "'clefbench datasets repair' seals what a killed recording left open"}
+			failed = &failure{exitData, err, verifyHint(err)}
 		}
 	}
 	return failed
+}
+
+func verifyHint(err error) string {
+	if errors.Is(err, arrowfile.ErrUnsealed) {
+		return "'clefbench datasets repair' seals what a killed recording left open"
+	}
+	return "what is damaged or missing has to come back from a copy; rows of whole segments can be read all the same"
 }
 
 func (a *app) verification(v *datasets.Verification) error {
