@@ -5,33 +5,26 @@ import (
 	"compress/flate"
 	"compress/gzip"
 	"compress/zlib"
-	"encoding/base64"
 	"errors"
 	"io"
-	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/clefbench/clefbench/backends/systemone"
-	"github.com/clefbench/clefbench/internal/secret"
 )
 
-// readable makes an attempt's bodies ready to be read, or returns the reason why they
-// cannot be. One that turns out to be no decision gets formNone.
+// readable makes an attempt ready to be read, or returns the reason why it cannot be. One
+// that turns out to be no decision gets formNone.
 func (p *Proxy) readable(a *attempt) (lost string) {
-	if a.body.lost != "" {
-		return a.body.lost
+	a.reduce()
+	for _, b := range []*captured{&a.body, &a.reply} {
+		if b.lost == "" {
+			p.unpack(b)
+		}
+		if b.lost != "" {
+			return b.lost
+		}
 	}
-	if a.reply.lost != "" {
-		return a.reply.lost
-	}
-	in := decoded(&a.body, a.header, p.opts.MaxBody)
-	out := decoded(&a.reply, a.answer, p.opts.MaxBody)
-	switch err := errors.Join(in, out); {
-	case errors.Is(err, errTooLong):
-		return LostTooLong
-	case err != nil:
-		return LostEncoding
+	if len(a.secrets) > maxSecrets {
+		return LostCredentials
 	}
 	if a.form == formUnknown {
 		a.form = formQuestions
@@ -44,35 +37,46 @@ func (p *Proxy) readable(a *attempt) (lost string) {
 
 func limits(maxBody int) systemone.Limits { return systemone.Limits{Bytes: maxBody} }
 
-var (
-	errTooLong  = errors.New("the body is too long")
-	errEncoding = errors.New("unknown content encoding")
-)
+var errEncoding = errors.New("unknown content encoding")
 
-// decoded undoes a body's content encoding. A body that broke off stays as it is: it will
-// be read by nobody.
-func decoded(b *captured, h http.Header, limit int) error {
-	encoding := strings.ToLower(strings.TrimSpace(h.Get("Content-Encoding")))
-	if encoding == "" || encoding == "identity" || len(b.data) == 0 {
-		return nil
+// unpack undoes a body's content encoding, within the memory that all requests share. A
+// body that broke off will be read by nobody.
+func (p *Proxy) unpack(b *captured) {
+	if b.encoding == "" || b.encoding == "identity" || len(b.data) == 0 || b.wire != nil {
+		return
 	}
 	if !b.whole {
 		b.data = nil
-		return nil
+		return
 	}
-	r, err := decoder(encoding, b.data)
+	r, err := decoder(b.encoding, b.data)
 	if err != nil {
-		return err
+		b.lost = LostEncoding
+		return
 	}
-	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	plain := capture{budget: &p.budget, max: p.opts.MaxBody}
+	_, err = io.Copy(&plain, r)
+	out := plain.take()
 	switch {
+	case out.lost != "":
+		b.lost = out.lost
 	case err != nil:
-		return errEncoding
-	case len(data) > limit:
-		return errTooLong
+		p.budget.give(out.held)
+		b.lost = LostEncoding
+	default:
+		b.wire, b.data, b.held = b.data, out.data, b.held+out.held
 	}
-	b.data = data
-	return nil
+}
+
+// pack goes back to what came over the wire: an attempt that waits for its retry is not
+// read until then.
+func (p *Proxy) pack(b *captured) {
+	if b.wire == nil {
+		return
+	}
+	n := int64(cap(b.data))
+	p.budget.give(n)
+	b.data, b.wire, b.held = b.wire, nil, b.held-n
 }
 
 func decoder(encoding string, data []byte) (io.Reader, error) {
@@ -87,61 +91,4 @@ func decoder(encoding string, data []byte) (io.Reader, error) {
 		return flate.NewReader(bytes.NewReader(data)), nil
 	}
 	return nil, errEncoding
-}
-
-// minSecret is the shortest credential that is looked for: a shorter one stands in any
-// text by chance.
-const minSecret = 8
-
-// secrets are the credentials that a request's head carries, longest first where one
-// holds another.
-func (a *attempt) secrets() (out []string) {
-	add := func(s string) {
-		if s = strings.TrimSpace(s); len(s) >= minSecret {
-			out = append(out, s)
-		}
-	}
-	for name, values := range a.header {
-		if !secret.Parameter(name) {
-			continue
-		}
-		for _, v := range values {
-			add(v)
-			scheme, rest, ok := strings.Cut(v, " ")
-			if !ok {
-				continue
-			}
-			add(rest)
-			if strings.EqualFold(scheme, "basic") {
-				if plain, err := base64.StdEncoding.DecodeString(rest); err == nil {
-					user, pass, _ := strings.Cut(string(plain), ":")
-					add(user)
-					add(pass)
-				}
-			}
-		}
-	}
-	if a.query == "" {
-		return out
-	}
-	values, _ := url.ParseQuery(a.query)
-	for name, vs := range values {
-		if secret.Parameter(name) {
-			for _, v := range vs {
-				add(v)
-			}
-		}
-	}
-	return out
-}
-
-// conceal takes credentials out of a text that repeats them.
-func conceal(b []byte, secrets []string) ([]byte, bool) {
-	found := false
-	for _, s := range secrets {
-		if bytes.Contains(b, []byte(s)) {
-			b, found = bytes.ReplaceAll(b, []byte(s), []byte("***")), true
-		}
-	}
-	return b, found
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,9 @@ func (b *budget) take(n int64) bool {
 
 func (b *budget) give(n int64) { b.used.Add(-n) }
 
+// add counts n bytes, of a size that is bounded otherwise, also beyond the limit.
+func (b *budget) add(n int64) { b.used.Add(n) }
+
 // half reports whether half of the budget is in use.
 func (b *budget) half() bool { return b.used.Load() > b.max/2 }
 
@@ -34,6 +38,8 @@ const (
 	LostEncoding = "content-encoding"
 	LostClosed   = "proxy-closed"
 	LostPanic    = "proxy-panic"
+	// LostCredentials: the request has too many credentials to look for them in its bodies.
+	LostCredentials = "too-many-credentials"
 )
 
 // capture keeps a body that passes. It is locked because the transport may read a request
@@ -96,6 +102,16 @@ func (c *capture) pass(p []byte) {
 	}
 }
 
+var errLost = errors.New("the capture was given up")
+
+// Write is pass for a body that is written to its end first, by one goroutine.
+func (c *capture) Write(p []byte) (int, error) {
+	if c.pass(p); c.lost != "" {
+		return 0, errLost
+	}
+	return len(p), nil
+}
+
 func (c *capture) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,6 +122,10 @@ func (c *capture) end() {
 type captured struct {
 	data  []byte
 	total int64
+	// encoding is its content encoding; wire are the bytes as they came, while data is
+	// without it.
+	encoding string
+	wire     []byte
 	// whole: the body ended by itself.
 	whole bool
 	lost  string

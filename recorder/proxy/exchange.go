@@ -26,15 +26,18 @@ type attempt struct {
 	start time.Time
 	took  time.Duration
 	times times
-	// header and answer are those of the request and of the upstream's answer.
+	// header and answer are those of the request and of the upstream's answer, until reduce
+	// has taken what is needed of them.
 	header, answer http.Header
 	query          string
-	path           string
-	attrs          []decision.Value
-	client         string
-	// retry is how many attempts its client says were before; key is its idempotency key.
+	head
+	attrs []decision.Value
+	// client, path and key, the idempotency key, say whose retry it may be.
+	client, path, key string
+	// retry is how many attempts its client says were before.
 	retry int
-	key   string
+	// held is what the budget gets back for all but the bodies.
+	held int64
 
 	body, reply captured
 	// status is 0 when there was no answer.
@@ -124,6 +127,12 @@ func (p *Proxy) end(x *exchange) {
 		return
 	}
 	a := x.attempt // the exchange holds the contexts, which need not live on
+	if n := a.weight(); p.budget.take(n) {
+		a.held = n
+	} else {
+		p.release(&a)
+		a = attempt{form: a.form, body: captured{lost: LostBudget}}
+	}
 	p.offer(&a)
 }
 
@@ -160,8 +169,8 @@ func (p *Proxy) taken(spare []*attempt) []*attempt {
 
 // release gives back the memory that an attempt holds.
 func (p *Proxy) release(a *attempt) {
-	p.budget.give(a.body.held + a.reply.held)
-	a.body, a.reply = captured{}, captured{}
+	p.budget.give(a.body.held + a.reply.held + a.held)
+	a.body, a.reply, a.held = captured{}, captured{}, 0
 }
 
 // lose counts an attempt that passed unrecorded. What was not known to be a decision is

@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"container/list"
 	"context"
 	"crypto/sha256"
+	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,29 +17,52 @@ import (
 
 // call is what a client asked once: one attempt, or several of the same body.
 type call struct {
-	key      callKey
-	attempts []*attempt
-	until    time.Time
+	key callKey
+	// steps are its attempts so far, last what is needed of the latest. last.attrs are those
+	// of the first.
+	steps []step
+	last  *attempt
+	until time.Time
+	// place is where it waits in folder.order, nil while it does not.
+	place *list.Element
+	// held is what the budget gets back beside what last holds.
+	held int64
 }
 
-type callKey struct {
-	body   [sha256.Size]byte
-	client string
-	path   string
+// step is what a row says of each attempt.
+type step struct {
+	start, answer time.Time
+	took          time.Duration
+	status        int
+	code          string
 }
 
-func (c *call) last() *attempt { return c.attempts[len(c.attempts)-1] }
+const (
+	// stepBytes is the memory of one step.
+	stepBytes = 96
+	// maxAttempts and maxCallAge end a call that is tried again for ever: nothing of it
+	// would be recorded otherwise.
+	maxAttempts = 32
+	maxCallAge  = 10 * time.Minute
+)
+
+// add makes an attempt the latest of a call.
+func (c *call) add(a *attempt) {
+	c.last = a
+	c.steps = append(c.steps, step{a.start, a.times.answer, a.took, a.status, a.code})
+}
+
+// callKey stands for body, client, path and idempotency key.
+type callKey [sha256.Size]byte
 
 // folder holds failed attempts back for a while: the client may try again. It belongs to
 // the reading goroutine.
 type folder struct {
 	*Proxy
 	pending map[callKey][]*call
-	// waiting counts the calls in pending; order has them from oldest to newest, among
-	// others that went on meanwhile.
-	waiting int
-	order   []*call
-	spare   []*attempt
+	// order has the calls in pending from the one that waits longest to the latest.
+	order list.List
+	spare []*attempt
 }
 
 // read is the goroutine that makes rows of what was captured.
@@ -55,7 +81,7 @@ func (p *Proxy) read() {
 			f.expire(now)
 		case <-p.quit:
 			f.takeAll()
-			for f.waiting > 0 {
+			for f.order.Len() > 0 {
 				f.oldest()
 			}
 			return
@@ -87,35 +113,54 @@ func (f *folder) take(a *attempt) {
 	}
 	f.counts.attempts.Add(1)
 	failed := a.mayRetry()
-	if a.retry == 0 && a.key == "" && !failed {
-		f.settle(&call{attempts: []*attempt{a}})
-		return
+	c := &call{}
+	if a.retry > 0 || a.key != "" || failed {
+		key := a.callKey()
+		if before := f.match(key, a); before != nil {
+			f.counts.retries.Add(1)
+			c = before
+			f.next(c, a)
+		}
+		c.key = key
 	}
-	key := a.callKey()
-	c := f.match(key, a)
-	if c == nil {
-		c = &call{key: key, attempts: []*attempt{a}}
-	} else {
-		f.counts.retries.Add(1)
-		f.release(c.last()) // the same body, and an answer that another one follows
-		c.attempts = append(c.attempts, a)
-	}
-	if !failed {
+	c.add(a)
+	if !failed || len(c.steps) >= maxAttempts {
 		f.settle(c)
 		return
 	}
-	c.until = a.start.Add(a.took + f.opts.RetryWindow + retryAfter(a.answer))
+	c.until = a.start.Add(a.took + f.opts.RetryWindow + a.after)
+	if end := c.steps[0].start.Add(maxCallAge + f.opts.RetryWindow); end.Before(c.until) {
+		c.until = end
+	}
 	f.wait(c)
 }
 
-func (a *attempt) callKey() callKey { return callKey{sha256.Sum256(a.body.data), a.client, a.path} }
+// next lets go of a call's latest attempt: another one follows, of the same body.
+func (f *folder) next(c *call, a *attempt) {
+	a.attrs = c.last.attrs
+	f.release(c.last)
+	c.held += stepBytes
+	f.budget.add(stepBytes)
+}
+
+func (a *attempt) callKey() callKey {
+	body := sha256.Sum256(a.body.data)
+	h := sha256.New()
+	h.Write(body[:])
+	for _, s := range []string{a.client, a.key, a.path} {
+		io.WriteString(h, s)
+		h.Write([]byte{0})
+	}
+	return callKey(h.Sum(nil))
+}
 
 // miss loses an attempt, and with it the one that it was to follow: that the call failed
 // before is not how it ended.
 func (f *folder) miss(a *attempt, reason string) {
-	if a.body.lost == "" && a.retry > 0 {
+	if a.body.lost == "" && (a.retry > 0 || a.key != "") {
 		if c := f.match(a.callKey(), a); c != nil {
-			f.release(c.last())
+			f.release(c.last)
+			f.budget.give(c.held)
 		}
 	}
 	f.lose(a, reason)
@@ -159,83 +204,67 @@ func retryAfter(h http.Header) time.Duration {
 // match takes the waiting call that an attempt continues out of those that wait: the
 // oldest of which it says that it is the next attempt, or whose idempotency key it has.
 func (f *folder) match(key callKey, a *attempt) *call {
-	for i, c := range f.pending[key] {
-		last := c.last()
-		if a.retry > 0 && last.retry < a.retry && a.key == last.key || a.retry == last.retry && a.key != "" && a.key == last.key {
-			f.remove(key, i)
+	for _, c := range f.pending[key] {
+		if a.retry > c.last.retry || a.retry == c.last.retry && a.key != "" {
+			f.leave(c)
 			return c
 		}
 	}
 	return nil
 }
 
-func (f *folder) remove(key callKey, i int) {
-	list := f.pending[key]
-	list[i].until = time.Time{} // not among those that wait
-	if list = append(list[:i], list[i+1:]...); len(list) == 0 {
-		delete(f.pending, key)
-	} else {
-		f.pending[key] = list
-	}
-	f.waiting--
-}
-
 // wait lets a call wait for its next attempt. When many wait, or they hold much of the
 // memory that new requests need, the oldest are settled before their time.
 func (f *folder) wait(c *call) {
+	f.shelve(c.last)
 	f.pending[c.key] = append(f.pending[c.key], c)
-	f.order = append(f.order, c)
-	f.waiting++
-	for f.waiting > maxPending || f.waiting > 0 && f.budget.half() {
+	c.place = f.order.PushBack(c)
+	for n := f.order.Len(); n > maxPending || n > 0 && f.budget.half(); n = f.order.Len() {
 		f.oldest()
 	}
 }
 
 // oldest settles the call that has waited longest.
 func (f *folder) oldest() {
-	for len(f.order) > 0 {
-		c := f.order[0]
-		f.order[0] = nil
-		f.order = f.order[1:]
-		if f.leave(c) {
-			f.settle(c)
-			return
-		}
-	}
-	f.waiting = 0 // cannot be: who waits is in order
+	c := f.order.Front().Value.(*call)
+	f.leave(c)
+	f.settle(c)
 }
 
-// leave takes a call out of those that wait; false when it went on meanwhile.
-func (f *folder) leave(c *call) bool {
-	for i, other := range f.pending[c.key] {
-		if other == c {
-			f.remove(c.key, i)
-			return true
-		}
+// leave takes a call out of those that wait.
+func (f *folder) leave(c *call) {
+	f.order.Remove(c.place)
+	c.place = nil
+	rest := f.pending[c.key]
+	if i := slices.Index(rest, c); i >= 0 {
+		rest = slices.Delete(rest, i, i+1)
 	}
-	return false
+	if f.pending[c.key] = rest; len(rest) == 0 {
+		delete(f.pending, c.key)
+	}
 }
 
 // expire settles the calls whose retry did not come.
 func (f *folder) expire(now time.Time) {
-	kept := f.order[:0]
-	for _, c := range f.order {
-		switch {
-		case c.until.IsZero():
-		case now.Before(c.until):
-			kept = append(kept, c)
-		case f.leave(c):
+	for e := f.order.Front(); e != nil; {
+		c := e.Value.(*call)
+		e = e.Next()
+		if !now.Before(c.until) {
+			f.leave(c)
 			f.settle(c)
 		}
 	}
-	clear(f.order[len(kept):])
-	f.order = kept
 }
 
-// settle hands a call's rows to the recorder.
+// settle hands a call's rows to the recorder. A call that has waited is read once more.
 func (f *folder) settle(c *call) {
-	last := c.last()
+	last := c.last
 	defer f.contain(last)
+	defer f.budget.give(c.held)
+	if reason := f.readable(last); reason != "" {
+		f.lose(last, reason)
+		return
+	}
 	rows := f.rows(c)
 	ptrs := make([]*snapshot.Snapshot, len(rows))
 	for i := range rows {

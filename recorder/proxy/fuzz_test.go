@@ -35,7 +35,10 @@ func FuzzRows(f *testing.F) {
 		if decide {
 			a.form = formDecide
 		}
-		rows := p.rows(&call{attempts: []*attempt{a}})
+		a.reduce()
+		c := &call{}
+		c.add(a)
+		rows := p.rows(c)
 		if len(rows) == 0 {
 			t.Fatal("no row")
 		}

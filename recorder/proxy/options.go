@@ -77,7 +77,8 @@ type Options struct {
 	// MaxBody bounds each captured body; a decision with a longer one passes unrecorded.
 	MaxBody int
 	// Budget bounds the captured bytes of all requests that are under way, wait to be read,
-	// or wait for a retry.
+	// or wait for a retry: bodies, also without their content encoding while they are read,
+	// and the headers of what has ended.
 	Budget int64
 	// Queue bounds the ended attempts that wait to be read.
 	Queue int

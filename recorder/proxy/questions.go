@@ -13,7 +13,7 @@ import (
 func (p *Proxy) questionRows(a *attempt, base snapshot.Snapshot, req *systemone.Request, redacted []string) []snapshot.Snapshot {
 	model := req.Model
 	if model == "" {
-		model = modelBeside(a)
+		model = a.model
 	}
 	base.Artefact.ModelRequested, base.Artefact.Dialect = model, string(req.Dialect)
 	base.Backend = p.backend(model)

@@ -25,7 +25,7 @@ const (
 
 // rows makes the rows of a call: one a question.
 func (p *Proxy) rows(c *call) []snapshot.Snapshot {
-	a := c.last()
+	a := c.last
 	base := p.common(c)
 	var redacted []string
 	a.body.data, a.reply.data, redacted = p.clean(a)
@@ -42,15 +42,14 @@ func (p *Proxy) rows(c *call) []snapshot.Snapshot {
 // clean takes out of both bodies what may not be stored, and notes it: credentials of the
 // request, and what an error repeats of it.
 func (p *Proxy) clean(a *attempt) (in, out []byte, redacted []string) {
-	secrets := a.secrets()
-	in, found := conceal(a.body.data, secrets)
+	in, found := a.secrets.hide(a.body.data)
 	if found {
 		redacted = append(redacted, "input:credential")
 	}
-	if out, found = conceal(a.reply.data, secrets); found {
+	if out, found = a.secrets.hide(a.reply.data); found {
 		redacted = append(redacted, "output:credential")
 	}
-	detail, _ := conceal([]byte(a.detail), secrets)
+	detail, _ := a.secrets.hide([]byte(a.detail))
 	a.detail = string(detail)
 	if a.status < 300 && a.code == "" || len(out) == 0 {
 		return in, out, redacted
@@ -67,21 +66,21 @@ func (p *Proxy) clean(a *attempt) (in, out []byte, redacted []string) {
 
 // common is what all rows of a call have in common.
 func (p *Proxy) common(c *call) snapshot.Snapshot {
-	first, a := c.attempts[0], c.last()
+	first, a := c.steps[0].start, c.last
 	end := a.start.Add(a.took)
 	s := snapshot.Snapshot{
-		RequestID: decision.NewID(first.start), Time: first.start.Round(0).UTC(), Scenario: p.opts.Scenario,
-		SourceID: sourceID(a.answer), Latency: decision.Some(end.Sub(first.start)), Stages: stages(c),
-		Attempts: decision.Some(int8(min(127, max(len(c.attempts), a.retry+1)))),
-		Attrs:    p.fields.join(first.attrs, decision.Attrs{}), ND: c.tape(),
+		RequestID: decision.NewID(first), Time: first.Round(0).UTC(), Scenario: p.opts.Scenario,
+		SourceID: a.source, Latency: decision.Some(end.Sub(first)), Stages: stages(c),
+		Attempts: decision.Some(int8(min(127, max(len(c.steps), a.retry+1)))),
+		Attrs:    p.fields.join(a.attrs, decision.Attrs{}), ND: c.tape(),
 	}
 	if a.times.connected {
 		s.Cold = decision.Some(!a.times.reused)
 	}
 	s.Artefact = decision.Artefact{Provider: p.upstream.Host, HTTPStatus: int16(a.status)}
 	s.Usage.BytesIn, s.Usage.BytesOut = decision.Some(a.body.total), decision.Some(a.reply.total)
-	s.Cost = systemone.ParseCost(a.answer.Get("X-Litellm-Response-Cost"))
-	s.TraceID, s.SpanID = traceOf(a.header.Get("Traceparent"))
+	s.Cost = systemone.ParseCost(a.cost)
+	s.TraceID, s.SpanID = traceOf(a.trace)
 	return s
 }
 
@@ -99,22 +98,22 @@ func sourceID(h http.Header) string {
 // the rest of the last answer, queue the pauses between attempts.
 func stages(c *call) (s decision.Stages) {
 	var transport, queue time.Duration
-	for i, a := range c.attempts {
+	for i, a := range c.steps {
 		wait := a.took
-		if !a.times.answer.IsZero() {
-			wait = a.times.answer.Sub(a.start)
+		if !a.answer.IsZero() {
+			wait = a.answer.Sub(a.start)
 		}
 		transport += wait
 		if i > 0 {
-			before := c.attempts[i-1]
+			before := c.steps[i-1]
 			queue += max(0, a.start.Sub(before.start.Add(before.took)))
 		}
-		if i == len(c.attempts)-1 && !a.times.answer.IsZero() {
+		if i == len(c.steps)-1 && !a.answer.IsZero() {
 			s.Serialise = decision.Some(a.took - wait)
 		}
 	}
 	s.Transport = decision.Some(transport)
-	if len(c.attempts) > 1 {
+	if len(c.steps) > 1 {
 		s.Queue = decision.Some(queue)
 	}
 	return s
@@ -123,13 +122,13 @@ func stages(c *call) (s decision.Stages) {
 // tape tells of several attempts, and of a connection that had to be made first.
 func (c *call) tape() string {
 	b := []byte("{")
-	if len(c.attempts) > 1 {
+	if len(c.steps) > 1 {
 		b = append(b, `"attempts":[`...)
-		for i, a := range c.attempts {
+		for i, a := range c.steps {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = appendInt(b, `{"at_ns":`, int64(a.start.Sub(c.attempts[0].start)))
+			b = appendInt(b, `{"at_ns":`, int64(a.start.Sub(c.steps[0].start)))
 			b = appendInt(b, `,"took_ns":`, int64(a.took))
 			b = appendInt(b, `,"http_status":`, int64(a.status))
 			if a.code != "" {
@@ -139,7 +138,7 @@ func (c *call) tape() string {
 		}
 		b = append(b, ']')
 	}
-	if t := c.last().times; t.connected && !t.reused {
+	if t := c.last.times; t.connected && !t.reused {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
