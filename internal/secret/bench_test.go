@@ -80,7 +80,7 @@ func TestFindInRealData(t *testing.T) {
 	if dir == "" {
 		t.Skip("CLEFBENCH_DATA is not set")
 	}
-	counts, lines, size := map[Kind]int{}, 0, 0
+	counts, lines, size, headers := map[Kind]int{}, 0, 0, 0
 	var examples []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.Contains(".csv .jsonl .gz", filepath.Ext(path)) {
@@ -105,7 +105,9 @@ func TestFindInRealData(t *testing.T) {
 			clean, found := s.Text(in.Text())
 			for _, f := range found {
 				counts[f.Kind]++
-				if f.Kind != Email && len(examples) < 30 {
+				if f.Kind == Authorization && strings.HasPrefix(f.Pointer, "/rawHeaders/") {
+					headers++
+				} else if f.Kind != Email && len(examples) < 30 {
 					examples = append(examples, string(f.Kind)+" in "+filepath.Base(path)+": "+clean[:min(len(clean), 300)])
 				}
 			}
@@ -125,6 +127,7 @@ func TestFindInRealData(t *testing.T) {
 			wrong += n
 		}
 	}
+	wrong -= headers // of requests that were caught with their headers: those are right
 	if wrong*10_000 > lines {
 		t.Errorf("%d findings that are no mail address in %d lines", wrong, lines)
 	}

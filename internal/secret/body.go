@@ -42,6 +42,8 @@ type Scanner struct {
 	scratch   []byte
 	places    []int
 	path      []step
+	// work counts the bytes that were looked at ahead of the walk, as a finder's does.
+	work int
 }
 
 // Shape says what a body is known to be.

@@ -150,6 +150,9 @@ type finder struct {
 	// mark, which is up to maxQuote backslashes and one of three signs.
 	parts  [3]run
 	quotes [3 * (maxQuote + 2)]run
+	// pairGrade is the grade of the last text that names a value, pairEnd where it ends.
+	pairGrade grade
+	pairEnd   int
 	// work counts the bytes that were looked at, over and above the walk itself, for the
 	// test that it stays in proportion.
 	work int

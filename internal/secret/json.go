@@ -19,6 +19,13 @@ type step struct {
 	index int
 	// of is the grade of the name that the object's "loc" ends in.
 	of grade
+	// named is the grade of the text that names the object's value, or of the array's element
+	// namedAt; counts: its number is an amount, in an array: it is a cookie's.
+	named   grade
+	namedAt int
+	counts  bool
+	// looked: the object was gone through for a name that follows its value.
+	looked bool
 }
 
 // walker goes through a JSON text once: it checks the syntax, which is RFC 8259's, and
@@ -242,8 +249,13 @@ func (w *walker) digits() int {
 // numberValue replaces a number by a mark, which is text: null would hide that there was
 // something.
 func (w *walker) numberValue(g grade, start int, long bool) {
+	var here step
+	if n := len(w.path); n > 0 {
+		here = w.path[n-1]
+	}
 	switch {
-	case g >= telling && w.path[len(w.path)-1].index < 0 && !endsIn(w.path[len(w.path)-1].name, "token"):
+	case here.named > ordinary && valueKey(here.name) && (here.counts || w.i-start < 6): // how often it came
+	case g >= telling && here.index < 0 && !endsIn(here.name, "token"):
 		w.replace(start, w.i, Credential, true)
 	case long:
 		if found := FindString(w.matches[:0], w.s[start:w.i]); len(found) == 1 && found[0].Start == 0 {
@@ -276,7 +288,11 @@ func (w *walker) name(from, to int, escaped bool) grade {
 		w.put(from, to, mark)
 		return ordinary
 	}
-	return gradeOf(clear)
+	g := gradeOf(clear)
+	if g < telling && valueKey(clear) {
+		g = max(g, w.pairValue())
+	}
+	return g
 }
 
 // nameMatches looks for secrets in a name, unless it is too short for one: a mail address
@@ -288,14 +304,30 @@ func (w *walker) nameMatches(name string) []Match {
 	return w.find(w.matches[:0], name, nil)
 }
 
+// naming keeps what a text makes of the values beside it, and returns what those before it
+// make of the text.
+func (w *walker) naming(raw string, n int) grade {
+	here := &w.path[n-1]
+	if here.index < 0 {
+		if nameKey(here.name) {
+			here.naming(raw)
+		}
+		return ordinary
+	}
+	if n > 1 && w.path[n-2].name == "loc" {
+		w.path[n-2].of = gradeOf(raw)
+	}
+	return w.element(raw)
+}
+
 // textValue looks at the value of a string.
 func (w *walker) textValue(from, to int, escaped bool, g grade) {
 	if to == from {
 		return
 	}
 	raw := w.s[from:to]
-	if n := len(w.path); n > 1 && w.path[n-1].index >= 0 && w.path[n-2].name == "loc" {
-		w.path[n-2].of = gradeOf(raw)
+	if n := len(w.path); n > 0 {
+		g = max(g, w.naming(raw, n))
 	}
 	if g > ordinary {
 		clear := raw

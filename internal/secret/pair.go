@@ -157,6 +157,9 @@ func (f *finder) pair(i int) int {
 	if g < telling && end == from+wordLen(f.s[from:end]) {
 		g = max(g, f.twoWords(from, end))
 	}
+	if g < telling {
+		g = max(g, f.named(from, end, i))
+	}
 	f.work += i - from
 	if g == ordinary {
 		return 0
