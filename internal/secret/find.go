@@ -46,7 +46,7 @@ func Find(dst []Match, text []byte) []Match {
 
 // FindString is Find for a string.
 func FindString(dst []Match, text string) []Match {
-	f := finder{s: text, out: dst}
+	f := finder{s: text, out: dst, base: len(dst)}
 	f.run()
 	return f.out
 }
@@ -131,7 +131,7 @@ var class = func() (c [256]uint16) {
 	for _, b := range "+%'" {
 		c[b] |= isMail
 	}
-	for _, b := range "@:=-" {
+	for _, b := range "@:=-<" {
 		c[b] |= isSign
 	}
 	return c
@@ -141,6 +141,8 @@ var class = func() (c [256]uint16) {
 type finder struct {
 	s   string
 	out []Match
+	// base is how many of out are of other texts.
+	base int
 	// done is where the last match ends; nothing before it is looked at again.
 	done int
 	// Runs that were walked through last: a text of many beginnings of one long run must not
@@ -153,6 +155,8 @@ type finder struct {
 	// pairGrade is the grade of the last text that names a value, pairEnd where it ends.
 	pairGrade grade
 	pairEnd   int
+	// curl and auth are where these words ended last.
+	curl, auth int
 	// work counts the bytes that were looked at, over and above the walk itself, for the
 	// test that it stays in proportion.
 	work int
@@ -210,6 +214,12 @@ func (f *finder) sign(i int) int {
 	case '-':
 		if strings.HasPrefix(f.s[i:], pemBegin) {
 			end = f.pem(i)
+		} else {
+			end = f.option(i)
+		}
+	case '<':
+		if i+1 < len(f.s) && f.s[i+1] == '/' {
+			end = f.element(i)
 		}
 	default:
 		end = f.pair(i)

@@ -29,13 +29,14 @@ func positives() map[Kind][]string {
 			"«AGE-SECRET-KEY-1" + strings.Repeat("QPZRY9X8", 7) + "QP»", "日本«sk-" + a40 + "»語", "«gsk_" + a40 + "»", "«dckr_pat_" + a40[:27] + "»"},
 		Bearer: {"Bearer «SECRET-456z»", "header bearer  «mF_9.B5f-4.1JqM»", "BEARER «abcdefghijklmnopqrstUVW»", "curl -H 'x: Basic «QWxhZGRpbjpvcGVuIHNlc2FtZQ==»'"},
 		Authorization: {"GET / HTTP/1.1\r\nAuthorization: «Bearer mF_9.B5f-4.1JqM»\r\nAccept: x", "authorization: «Digest username=\"a»",
-			"Proxy-Authorization: «Basic QWxhZGRpbjpvcGVu»\n", "Authorization=«AWS4-HMAC-SHA256 Credential=AKIA/2, Signature=fe5»", `"Authorization": "«Token 9944b09199»"`},
-		Cookie:   {"Cookie: «theme=dark; sid=38afes7a8»\r\nHost: h", "Set-Cookie: «id=a3fWa; Path=/; HttpOnly»", `"cookie": "«a=b»"`},
-		Userinfo: {"https://«ada:pa55»@h.example/x", "postgres://«app:s3cr3t/»x"[:0] + "redis://«:p4ss»@cache:6379/0", "amqp://«u:p@ss»"[:0] + "mongodb+srv://«u:p-w»@c.example"},
+			"Proxy-Authorization: «Basic QWxhZGRpbjpvcGVu»\n", "Authorization=«AWS4-HMAC-SHA256 Credential=AKIA/2, Signature=fe5»", `"Authorization": "«Token 9944b09199»"`, "auth: Token «9944b09199c6»", "x-auth = ApiKey «9944b09199c6»", "authorization header Token «9944b09199c62b»", "auth with ApiKey «9944b09199c62b»"},
+		Cookie:   {"<set-cookie>«a=b»</set-cookie>"[:0] + "Cookie: «theme=dark; sid=38afes7a8»\r\nHost: h", "Set-Cookie: «id=a3fWa; Path=/; HttpOnly»", `"cookie": "«a=b»"`},
+		Userinfo: {"https://«ada:pa55»@h.example/x", "curl -u «ada:x» https://h.example", "curl -s --user \"«ada:pa55 word»\" h", "postgres://«app:s3cr3t/»x"[:0] + "redis://«:p4ss»@cache:6379/0", "amqp://«u:p@ss»"[:0] + "mongodb+srv://«u:p-w»@c.example"},
 		Credential: {"password=«hunter2»&x=1", `{"password": "«hunter2»"}`, `body "{\"api_key\":\"«x»\"}"`, "DB_PASSWORD='«correct horse»'", "api key: «x4Z9»", "client_secret => «abc»",
 			"aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»", "?sig=«aB3dE5gHaB3d»&a=b", "x-api-key: «k3y»", "session id: «38afes7a8»", "pwd:«x1»;"[:0] + "pwd: «x1»;",
 			"AccountKey=«Zm9v+ba/r0==»", "token=«abc»", "accessToken: «a1b2c3d4»", "PHPSESSID=«38afes7a8bcd»", "https://h/cb?key=«AbCdEf0123456789xY»", "passphrase \"«open sesame»"[:0] + "passphrase: \"«open sesame»\"",
-			"user[password]=«x»", "secret:=«y7»"},
+			"user[password]=«x»", "<password>«swordfish»</password>", "<ns:Password type=\"a\">\n «x y@b.co z» \n</ns:Password>", "<a><api_key>«k»</api_key></a>", "run --password «hunter2» now",
+			"--client-secret '«two words»'", "x --api-key \"«k»\"", "db:\n  password: |\n    «one\n    two»\n  user: x", "- name: API_KEY\n  value: «k3y»"[:0] + "token: >-\n «x»\ny: z", "secret:=«y7»"},
 		Card: {"«4111111111111111»", "«4111 1111 1111 1111» 12/27", "«4111-1111-1111-1111»,", "«378282246310005»", "«3782 822463 10005»", "«5555 5555 5555 4444»", "«6011111111111117»", "«30569309025904»",
 			"«3530111333300000»", "«2223003122003222»", "«4222 222 222 222»", "card:«4111\u00a01111\u00a01111\u00a01111»!", "«6212345678901232»", "«4000000000000000006»", "«6759649826438453»", "n«2200000000000053»"[:0] + "«2200000000000053»"},
 		Email: {"«ada@example.com»", "mail to <«ada.lovelace+x@sub.example.co.uk»>, please", "«ünï@exämple.de».", "x;«a@b.co»;y", "mailto:«o'neil@example.org»?subject=x", "«ada@xn--bcher-kva.example»"},
@@ -95,6 +96,10 @@ func negatives() []string {
 		"eyJhIjoxfQ.eyJ", "-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "-----", "--------- BEGIN", "SKU12345678901234567890123456789012", "npm_config_registry",
 		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36", "date: 2024-01-01 10:00", "x = y := z == w => v", "a=b&c=d", "::1", "== ==",
 		"iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==", "état: prêt à partir", "密码:没有", "author: ada", "monkey=banana12345", "primary_key: 12",
+		"<password>", "<password></password>", "</password>", "<label>Password</label>", "<password>null</password>", "<p>password</p>", "a</password>", "<token>${T}</token>", "<key>a</key>", "<code>x1</code>",
+		"use --password to give one", "--password, --token", "--password <secret>", "--token [file]", "--password-file x1", "--password $PW", "--token /run/x1", "--password", "--password 5", "--token=", "-- password x1", "x--password x1",
+		"docker run -u 1000:1000 x", "-u ada:x1", "curl -u $U:$P h", "curl -u ada h", "curl https://h:8080", "curl -u [redacted:userinfo]", "password: |", "password: |\nnext: x", "password: |\n\n", "author token 12ab34cd56ef78",
+		"the token 12ab34cd56ef", "authentication token expired", "auth: Token required", "auth: none", "1 < 2 </b> >", "a </ b",
 	}
 }
 
@@ -138,7 +143,8 @@ func TestFindInContext(t *testing.T) {
 // What is looked at grows with the text, however it is made: counted, not timed.
 func TestFindIsLinear(t *testing.T) {
 	for _, unit := range []string{`\'cookie:a `, `\"authorization: a `, `\\\'set-cookie:a \'cookie:b `, "'cookie:a", "eyJaaaaaaaa-", "eyJaaaaaaaa.eyJ-", "a", "a@", "a.", "@", "=", "a=", "key=", "password=", `password="`, `\"`, "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "4111", "4111 ", "4", "eyJ", "eyJaaaaaaaa.",
-		"sk-", "ghp_", "Bearer ", "basic ", "https://", "://:", "a:/@", "Cookie: ", "api key ", "[", "é", "é@", "a@b.", "ééé@ééé.éé", "%", "eyJ-", "sk-xoxd-", "password=key=", "password=)", "sid='", "key=)", "Authorization: Basic "} {
+		"sk-", "ghp_", "Bearer ", "basic ", "https://", "://:", "a:/@", "Cookie: ", "api key ", "[", "é", "é@", "a@b.", "ééé@ééé.éé", "%", "eyJ-", "sk-xoxd-", "password=key=", "password=)", "sid='", "key=)", "Authorization: Basic ", "</password>", "</password", "<password>x", "<a>x</password></password", "--password ", " --password x1", "--", " -u", "curl -u a:b1", "curl ", "auth token ", "auth: Token ", "auth token ab12cd34ef56gh78",
+		"password: |\n", "password: |\n x\n", "password: |\n  [redacted\n", " password: |\n", "name: token", "name: ", "\"value\": ", "name: password value: "} {
 		work := func(n int) int {
 			f := finder{s: strings.Repeat(unit, n/len(unit))}
 			f.run()

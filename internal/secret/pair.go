@@ -200,6 +200,11 @@ func (f *finder) twoWords(from, end int) grade {
 // valueOf takes the value behind the separator at i, whose name is s[start:end].
 func (f *finder) valueOf(g grade, start, end, i int) int {
 	name, from := f.s[start:end], i+1
+	if g >= telling && f.s[i] == ':' {
+		if to, ok := f.block(start, i); ok {
+			return to
+		}
+	}
 	if from < len(f.s) && (f.s[from] == '=' || f.s[from] == '>') {
 		from++ // := and =>
 	}
@@ -222,6 +227,11 @@ func (f *finder) valueOf(g grade, start, end, i int) int {
 	to := f.valueEnd(from)
 	// Prose: "password: required", "token: 5", but not "password=x".
 	value := f.s[from:to]
+	if g >= hinted && plain(value) {
+		if to := f.behindScheme(from, to); to > 0 {
+			return to
+		}
+	}
 	if f.s[i] == ':' && (plain(value) || number(value) && len(value) < 6) || number(value) && endsIn(name, "token") || constant(value) {
 		return 0
 	}
@@ -269,7 +279,14 @@ func schemeLen(value string) int {
 	if n < 0 {
 		return 0
 	}
-	switch strings.ToLower(value[:min(n, 24)]) {
+	var own [24]byte
+	word := own[:copy(own[:], value[:n])]
+	for i, b := range word {
+		if class[b]&isUpper != 0 {
+			word[i] = b | 0x20
+		}
+	}
+	switch string(word) {
 	case "bearer", "basic", "digest", "negotiate", "ntlm", "token", "apikey", "hawk", "oauth", "dpop", "hmac", "sharedkey", "key",
 		"aws4-hmac-sha256", "sharedkeylite", "vapid", "hoba", "mutual", "scram-sha-256", "scram-sha-1", "privatetoken":
 		return n + 1

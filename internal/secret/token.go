@@ -106,6 +106,12 @@ var beginsLong, beginsShort = func() (long, short [256]uint64) {
 	for _, scheme := range []string{"be", "Be", "BE", "ba", "Ba", "BA"} {
 		add(scheme, len("basic"), len("bearer"))
 	}
+	for _, word := range []string{"curl", "token", "Token", "TOKEN", "apikey", "apiKey", "ApiKey", "APIKEY", "auth", "Auth", "AUTH"} {
+		add(word, len(word), len(word))
+	}
+	for _, word := range []string{"authorization", "Authorization", "AUTHORIZATION"} {
+		add(word, len(word), len(word))
+	}
 	return long, short
 }()
 
@@ -126,6 +132,10 @@ func (f *finder) word(start, end int) int {
 		}
 	case 'b', 'B':
 		return f.scheme(start, end)
+	case 'c', 't', 'T', 'a', 'A':
+		if to := f.told(start, end); to > 0 {
+			return to
+		}
 	}
 	rest := f.s[start:]
 	for i := range shapesBy[f.s[start]] {
