@@ -31,6 +31,8 @@ const (
 	plantedPassword = "plantedpassphrase"
 	plantedKey      = "sk-proj-Pl4nt3dK3y0123456789abcdef"
 	plantedCard     = "5555555555554444"
+	// plantedOpaque has no form of its own; what names it in a request does so once.
+	plantedOpaque = "zX81kk02qqPl4nt3d"
 )
 
 // forms are the ways in which a secret could stand in a file: as it is, escaped, in
@@ -117,6 +119,11 @@ func plant(t *testing.T, dir string, raw bool) {
 		{"application/json", `{"password":"` + plantedPassword},
 		{"application/x-www-form-urlencoded", "password=" + plantedPassword + "&key=" + url.QueryEscape(plantedKey) + "&card=5555+5555%205555%2D4444"},
 		{"text/plain", "password: " + `"` + plantedPassword + `", Authorization: Bearer ` + plantedKey + "\ncard " + plantedCard + "\n"},
+		{"application/json", `{"log":{"entries":[{"request":{"headers":[{"name":"Authorization","value":"` + plantedOpaque + `"},{"value":"` + plantedPassword + `","name":"x-api-key"}]}}]},` +
+			`"raw":["authorization","Bearer ` + plantedOpaque + `"],"env":[{"key":"password","value":"` + plantedPassword + `"}]}`},
+		{"application/json", `{"note":"authorization: ` + plantedOpaque + `\r\nHost: x","` + plantedKey + `":1}`},
+		{"text/plain", "<login><password>" + plantedPassword + "</password></login> run --password " + plantedOpaque + " --token=" + plantedOpaque +
+			"\ncurl -u ada:" + plantedPassword + " https://h.example\n- name: DB_PASSWORD\n  value: " + plantedOpaque + "\npassword: |\n  " + plantedPassword + "\nauth: Token " + plantedOpaque + "\n"},
 		{"application/octet-stream", "\x00\xff" + plantedPassword + plantedKey},
 	} {
 		q := url.Values{"q": {"see " + plantedKey}, "token": {plantedPassword}, "api_key": {plantedKey}}
@@ -149,7 +156,8 @@ func unprocessable(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	rec := recorder.FromContext(r.Context())
 	rec.SetAttr("note", decision.StringValue("upstream said {\"token\": \""+plantedKey+"\"}"))
-	d := rec.Decision("")
+	d := rec.Decision(plantedKey)
+	d.SetActions("allow", plantedKey)
 	d.Fail(decision.Error, "unprocessable", errors.Join(fmt.Errorf("Post %q: password=%s", r.URL, plantedPassword), fmt.Errorf("key %s", plantedKey)).Error())
 	d.SetNonDeterminism(`{"looked_up":{"password":"` + plantedPassword + `","card":` + plantedCard + `}}`)
 	w.Header().Set("Content-Type", "application/json")
@@ -162,12 +170,20 @@ func unprocessable(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(string(body), `"password":"`+plantedPassword) {
 		field = `"` + plantedPassword + `"`
 	}
-	fmt.Fprintf(w, `{"detail":[{"loc":["body"],"type":"missing","msg":"no action","input":%s},{"loc":["body","password"],"type":"string_too_short","input":%s}]}`, input, field)
+	fmt.Fprintf(w, `{"detail":[{"loc":["body"],"type":"missing","msg":"no action","input":%s},{"loc":["body","password"],"type":"string_too_short","input":%s}],"echo":{"deep":[%q]}}`, input, field, echoOf(body))
+}
+
+// echoOf is what an answer repeats of a request that has the opaque secret.
+func echoOf(body []byte) string {
+	if bytes.Contains(body, []byte(plantedOpaque)) {
+		return "you sent " + plantedOpaque
+	}
+	return ""
 }
 
 // found names the secrets that stand in the bytes in any form.
 func found(all []byte) (out []string) {
-	for name, secret := range map[string]string{"password": plantedPassword, "key": plantedKey, "card": plantedCard, "spaced card": "5555 5555 5555 4444"} {
+	for name, secret := range map[string]string{"password": plantedPassword, "key": plantedKey, "opaque": plantedOpaque, "card": plantedCard, "spaced card": "5555 5555 5555 4444"} {
 		for i, form := range forms(secret) {
 			if bytes.Contains(all, form) {
 				out = append(out, fmt.Sprintf("%s in form %d", name, i))
@@ -185,7 +201,7 @@ func TestPlantedSecretsAreInNoFile(t *testing.T) {
 	if got := found(all); got != nil {
 		t.Errorf("written: %v", got)
 	}
-	for _, want := range []string{"no action", "string_too_short", `"role":"user"`, "[redacted:api-key]", "[redacted:card]", "input:/messages/0/content:api-key", "input:unparsable", "input:binary"} {
+	for _, want := range []string{"no action", "string_too_short", `"role":"user"`, "[redacted:api-key]", "[redacted:card]", "input:/messages/0/content:api-key", "input:unparsable", "input:binary", "question:api-key", "candidates:api-key"} {
 		if !bytes.Contains(all, []byte(want)) {
 			t.Errorf("%s is not written: the search does not see what was recorded", want)
 		}
@@ -195,7 +211,7 @@ func TestPlantedSecretsAreInNoFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ds.Close()
-	if report, err := ds.Scan(); err != nil || report.Places != 0 || report.Snapshots != 7 {
+	if report, err := ds.Scan(); err != nil || report.Places != 0 || report.Snapshots != 10 {
 		t.Errorf("scan: %+v %v", report, err)
 	}
 }

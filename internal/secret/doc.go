@@ -6,6 +6,8 @@
 //  2. [Find] and [Replace] look for secrets in text.
 //  3. [Scanner.Body] looks through a body, JSON or text, and replaces what it finds inside the
 //     string values, so that JSON stays JSON and is byte for byte the same elsewhere.
+//  4. [Scanner.Label] does so for labels that come again in every row, and keeps apart what
+//     was apart.
 //
 // Text is looked at once, from left to right, with no regular expression: the work is a
 // small multiple of the length, whatever the text is, and nothing is allocated where
