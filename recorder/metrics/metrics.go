@@ -138,7 +138,7 @@ const otherReason = "other"
 func dropReasons() []string {
 	return []string{recorder.DropQueueFull, recorder.DropClosed, recorder.DropCloseDeadline, recorder.DropSinkError,
 		recorder.DropRedaction, recorder.DropInvalid, recorder.DropPanic, recorder.DropSwitchedOff, "spool-full",
-		"capture-budget", "body-too-long", "proxy-queue-full", "content-encoding", "proxy-closed", "proxy-panic", otherReason}
+		"capture-budget", "body-too-long", "proxy-queue-full", "content-encoding", "too-many-credentials", "proxy-closed", "proxy-panic", otherReason}
 }
 
 // dropped spreads a ledger's drops over the closed set.
