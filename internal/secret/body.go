@@ -1,7 +1,9 @@
 package secret
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 	"unsafe"
@@ -32,6 +34,7 @@ type Finding struct {
 type Scanner struct {
 	// Max is the number of places that are listed of a body, MaxFindings where it is 0.
 	Max     int
+	all     []Finding
 	found   []Finding
 	omitted int
 	known   []echo
@@ -71,6 +74,42 @@ const (
 // The findings are valid until the next call; omitted counts what was found beyond
 // Max.
 func (s *Scanner) Body(body []byte, shape Shape) (clean []byte, found []Finding, omitted int, err error) {
+	clean, found, omitted, err = s.once(body, shape)
+	if err != nil || len(found) == 0 {
+		return clean, found, omitted, err
+	}
+	clean, omitted = s.again(clean, omitted, func(body []byte) ([]byte, []Finding, int, error) { return s.once(body, Whole) })
+	return clean, s.all, omitted, nil
+}
+
+// maxRounds is more than ordinary bodies take: two.
+const maxRounds = 4
+
+// again looks through what is left, until nothing is found: what stood before a name may be
+// an echo of its value, and what was replaced may have hidden where something begins. The
+// findings of all rounds are in s.all.
+func (s *Scanner) again(clean []byte, omitted int, look func([]byte) ([]byte, []Finding, int, error)) ([]byte, int) {
+	s.all = append(s.all[:0], s.found...)
+	for range maxRounds {
+		next, found, more, err := look(clean)
+		if err != nil || len(found) == 0 {
+			break
+		}
+		clean, omitted = next, omitted+more
+		for _, f := range found {
+			switch {
+			case slices.Contains(s.all, f):
+			case len(s.all) < cmp.Or(s.Max, MaxFindings):
+				s.all = append(s.all, f)
+			default:
+				omitted++
+			}
+		}
+	}
+	return clean, omitted
+}
+
+func (s *Scanner) once(body []byte, shape Shape) (clean []byte, found []Finding, omitted int, err error) {
 	s.found, s.omitted = s.found[:0], 0
 	text := unsafe.String(unsafe.SliceData(body), len(body))
 	if shape == Truncated && !looksJSON(text) {
@@ -106,12 +145,26 @@ func (s *Scanner) Text(text string) (clean string, found []Finding) {
 	out, found, _, err := s.Body(body, Whole)
 	if err != nil {
 		s.found = s.found[:0]
-		out, found, _, _ = s.plain(body, text)
+		out, found = s.plainText(body)
 	}
 	if len(found) == 0 {
 		return text, nil
 	}
 	return string(out), found
+}
+
+// plainText is Text for what is no JSON.
+func (s *Scanner) plainText(body []byte) ([]byte, []Finding) {
+	look := func(body []byte) ([]byte, []Finding, int, error) {
+		s.found = s.found[:0]
+		return s.plain(body, unsafe.String(unsafe.SliceData(body), len(body)))
+	}
+	out, found, _, _ := look(body)
+	if len(found) == 0 {
+		return out, nil
+	}
+	out, _ = s.again(out, 0, look)
+	return out, s.all
 }
 
 func (s *Scanner) plain(body []byte, text string) (clean []byte, found []Finding, omitted int, err error) {
@@ -158,12 +211,18 @@ func (s *Scanner) formPair(pair string, at int) {
 		if g := gradeOf(unsafe.String(unsafe.SliceData(s.scratch), len(s.scratch))); g > ordinary && !constant(value) && g.takes(value) {
 			s.scratch, _ = unescape(s.scratch[:0], nil, value, &formEscapes)
 			s.remember(string(s.scratch))
+			s.findAt(name, at) // "https://h/KEY?sig=x"
 			s.matches = append(s.matches, Match{at + from, at + len(pair), kindOf(g, value)})
 			return
 		}
 	}
+	s.findAt(pair, at)
+}
+
+// findAt adds what is found in a part of a form that stands at a place.
+func (s *Scanner) findAt(part string, at int) {
 	before := len(s.matches)
-	s.matches = s.find(s.matches, pair, &formEscapes)
+	s.matches = s.find(s.matches, part, &formEscapes)
 	for i := before; i < len(s.matches); i++ {
 		s.matches[i].Start += at
 		s.matches[i].End += at

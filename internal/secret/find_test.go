@@ -35,7 +35,7 @@ func positives() map[Kind][]string {
 		Credential: {"password=«hunter2»&x=1", `{"password": "«hunter2»"}`, `body "{\"api_key\":\"«x»\"}"`, "DB_PASSWORD='«correct horse»'", "api key: «x4Z9»", "client_secret => «abc»",
 			"aws_secret_access_key = «wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY»", "?sig=«aB3dE5gHaB3d»&a=b", "x-api-key: «k3y»", "session id: «38afes7a8»", "pwd:«x1»;"[:0] + "pwd: «x1»;",
 			"AccountKey=«Zm9v+ba/r0==»", "token=«abc»", "accessToken: «a1b2c3d4»", "PHPSESSID=«38afes7a8bcd»", "https://h/cb?key=«AbCdEf0123456789xY»", "passphrase \"«open sesame»"[:0] + "passphrase: \"«open sesame»\"",
-			"user[password]=«x»", "<password>«swordfish»</password>", "<ns:Password type=\"a\">\n «x y@b.co z» \n</ns:Password>", "<a><api_key>«k»</api_key></a>", "run --password «hunter2» now",
+			"user[password]=«x»", "<password>«swordfish»</password>", "<ns:Password type=\"a\">\n «x y@b.co z» \n</ns:Password>", "<a><api_key>«k»</api_key></a>", "password: '«a>b»«'»</password>", "run --password «hunter2» now",
 			"--client-secret '«two words»'", "x --api-key \"«k»\"", "db:\n  password: |\n    «one\n    two»\n  user: x", "- name: API_KEY\n  value: «k3y»"[:0] + "token: >-\n «x»\ny: z", "secret:=«y7»"},
 		Card: {"«4111111111111111»", "«4111 1111 1111 1111» 12/27", "«4111-1111-1111-1111»,", "«378282246310005»", "«3782 822463 10005»", "«5555 5555 5555 4444»", "«6011111111111117»", "«30569309025904»",
 			"«3530111333300000»", "«2223003122003222»", "«4222 222 222 222»", "card:«4111\u00a01111\u00a01111\u00a01111»!", "«6212345678901232»", "«4000000000000000006»", "«6759649826438453»", "n«2200000000000053»"[:0] + "«2200000000000053»"},

@@ -1,9 +1,6 @@
 package secret
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // Forms in which a name and its value stand without ':' or '=' between them: elements of
 // XML, options of commands, blocks of YAML, schemes behind a word for them.
@@ -36,18 +33,25 @@ func (f *finder) element(i int) int {
 	if trimmed == "" || constant(trimmed) || !g.takes(trimmed) {
 		return 0
 	}
-	start := from + len(value) - len(trimmed)
-	f.drop(start)
-	return f.add(start, from+len(value), kindOf(g, trimmed))
+	start, end := from+len(value)-len(trimmed), from+len(value)
+	if start = f.drop(start); start >= end {
+		return 0
+	}
+	return f.add(start, end, kindOf(g, trimmed))
 }
 
-// drop takes back what was found from a place on: it is a part of what is.
-func (f *finder) drop(from int) {
+// drop takes back what was found from a place on, which is a part of what is, and returns
+// where to begin: what was found before may reach beyond the place.
+func (f *finder) drop(from int) int {
 	n := len(f.out)
 	for n > f.base && f.out[n-1].Start >= from {
 		n--
 	}
-	f.out = slices.Delete(f.out, n, len(f.out))
+	f.out = f.out[:n]
+	if n > f.base {
+		from = max(from, f.out[n-1].End)
+	}
+	return from
 }
 
 // option looks at a dash that begins an option of a command: --password x, and curl's

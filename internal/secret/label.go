@@ -68,8 +68,7 @@ func (s *Scanner) labelText(text string) (string, []Finding) {
 	if looksJSON(text) {
 		return s.Text(text)
 	}
-	s.found = s.found[:0]
-	out, found, _, _ := s.plain(unsafe.Slice(unsafe.StringData(text), len(text)), text)
+	out, found := s.plainText(unsafe.Slice(unsafe.StringData(text), len(text)))
 	if len(found) == 0 {
 		return text, nil
 	}
