@@ -352,7 +352,9 @@ func (d *drain) redact(g *group) error {
 	if g.hasEntity && d.mac == nil {
 		g.redacted = append(g.redacted, "entity:no-key")
 	}
-	g.redacted, err = d.bodies(&g.slots[0], g.redacted)
+	if g.redacted, err = d.bodies(&g.slots[0], g.redacted); err == nil {
+		g.redacted = echoesIn(attrs, d.plan, g.redacted, &d.secrets)
+	}
 	return err
 }
 
@@ -365,7 +367,7 @@ func (d *drain) redactRow(s *slot) (err error) {
 	if s.redacted, err = d.bodies(s, s.redacted); err != nil {
 		return err
 	}
-	if len(s.redacted) > 0 {
+	if s.redacted = echoesIn(s.row.Attrs, d.plan, s.redacted, &d.secrets); len(s.redacted) > 0 {
 		s.row.Redacted = s.redacted
 	}
 	if s.hasEntity && !s.row.Entity.Set {

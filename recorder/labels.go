@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/clefbench/clefbench/decision"
 	"github.com/clefbench/clefbench/internal/secret"
 	"github.com/clefbench/clefbench/snapshot"
 )
@@ -88,6 +89,20 @@ func (c *labelCleaner) notes() {
 		c.own[i] = clean
 		c.row.Redacted = c.own
 	}
+}
+
+// echoesIn looks in attributes for what the bodies named: the attributes come first, and a
+// client may send a password under two names. Without a plan it looks at all.
+func echoesIn(a decision.Attrs, p *plan, notes []string, s *secret.Scanner) []string {
+	if !s.Remembers() {
+		return notes
+	}
+	for i := range a.Values {
+		if a.Values[i].Type() == decision.String && (p == nil || p.looksAt(i)) {
+			notes = cleanValue(&a.Values[i], a.Schema.Fields()[i].Name, notes, s)
+		}
+	}
+	return notes
 }
 
 // hiddenName is what stands for the name of an attribute that holds a secret.

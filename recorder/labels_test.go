@@ -125,6 +125,27 @@ func TestEchoesInLaterRowsOfARequest(t *testing.T) {
 	}
 }
 
+// A value that the body names is looked for in the attributes, though they come first.
+func TestEchoesInAttributes(t *testing.T) {
+	schema, _ := decision.NewSchema(decision.Field{Name: "a", Type: decision.String}, decision.Field{Name: "raw", Type: decision.String})
+	s := row(1)
+	s.Attrs = decision.Attrs{Schema: schema, Values: []decision.Value{decision.StringValue("it is hunter2hunter"), decision.StringValue("hunter2hunter")}}
+	s.Input = []byte(`{"a":"it is hunter2hunter","password":"hunter2hunter"}`)
+	for way, got := range cleaned(t, s) {
+		if fmt.Sprint(got.Attrs.Values) != "[it is [redacted:credential] [redacted:credential]]" || strings.Contains(string(got.Input), "hunter") ||
+			!slices.Contains(got.Redacted, "a:credential") {
+			t.Errorf("%s: %+v", way, got)
+		}
+	}
+	sink := &memory{}
+	r := newRecorder(t, sink, Options{Capture: Capture{Input: true, Fields: []CaptureField{{Name: "a", Type: decision.String}, {Name: "raw", Type: decision.String, Raw: true}}}})
+	r.Record(context.Background(), s)
+	closeNow(t, r)
+	if got := sink.all()[0]; fmt.Sprint(got.Attrs.Values) != "[it is [redacted:credential] hunter2hunter]" {
+		t.Errorf("by list: %v", got.Attrs.Values)
+	}
+}
+
 func TestNamesOfAttributesThatHoldSecrets(t *testing.T) {
 	const name = "note.AKIAIOSFODNN7EXAMPLE"
 	schema, _ := decision.NewSchema(decision.Field{Name: "a", Type: decision.String}, decision.Field{Name: name, Type: decision.String},

@@ -62,6 +62,11 @@ func (p *plan) apply(vals []decision.Value, notes []string, m *mac, s *secret.Sc
 	return notes, nil
 }
 
+// looksAt reports whether secrets are looked for in an attribute.
+func (p *plan) looksAt(i int) bool {
+	return p.All || p.fields[i].Redact == Keep && !p.fields[i].Raw
+}
+
 // redact returns the value to store and, when it is not the original, a note.
 func (f *field) redact(v decision.Value, m *mac) (decision.Value, string, error) {
 	if f.Func != nil {

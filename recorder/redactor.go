@@ -46,7 +46,7 @@ func (r *Redactor) Redact(s *snapshot.Snapshot) error {
 			return err
 		}
 	}
-	if len(notes) > before {
+	if notes = echoesIn(s.Attrs, nil, notes, &r.secrets); len(notes) > before {
 		s.Redacted = notes
 	}
 	cleanLabels(s, cleanTexts(s, nil, &r.secrets), &r.secrets)

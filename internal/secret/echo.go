@@ -66,6 +66,9 @@ func (s *Scanner) rememberAll(text string) {
 	}
 }
 
+// Remembers reports whether there is a value that is looked for wherever it comes again.
+func (s *Scanner) Remembers() bool { return len(s.known) > 0 }
+
 // Forget ends what belongs together: until then a value that was found beside the name of a
 // credential is found wherever it comes again, in that text or a later one.
 func (s *Scanner) Forget() {
