@@ -172,6 +172,9 @@ func FuzzBody(f *testing.F) {
 			if json.Unmarshal([]byte(in), &a) == nil && json.Unmarshal(got, &b) != nil {
 				t.Fatalf("%q becomes %q", in, got)
 			}
+			if strings.Contains(in, jwt) {
+				return // it may stand there inside a longer word, where nothing tells it from one
+			}
 			planted := `{"x":` + in + `,"y":"` + jwt + `"}`
 			clean, _, _, err := s.Body([]byte(planted), Whole)
 			if err != nil || strings.Contains(string(clean), jwt) || !json.Valid(clean) {
