@@ -37,8 +37,7 @@ type batch struct {
 	cols     []*decision.Column // by slot; nil when the schema lacks it
 	rules    []batchRule
 	fallback int32
-	filters  []batchFilter
-	rest     []int32
+	columns  *prefilter.Columns
 	// row is for what is not evaluated on columns.
 	row expr.Row
 }
@@ -57,13 +56,6 @@ type batchRule struct {
 type conjunction struct {
 	numbers []comparison
 	nodes   []batchNode
-}
-
-// batchFilter is a filter with what it lets through, by code.
-type batchFilter struct {
-	*prefilter.Filter
-	col   *decision.Column // nil: the attribute is absent in every row
-	rules [][]int32
 }
 
 func (e *Engine) bind(p *program, in *decision.Batch, out *decision.Answers) *batch {
@@ -89,7 +81,7 @@ func (e *Engine) bind(p *program, in *decision.Batch, out *decision.Answers) *ba
 		}
 	}
 	b.fallback = labels.of(e.file.fallback)
-	b.index(p)
+	b.index(p, names)
 	return b
 }
 
@@ -112,68 +104,42 @@ func (l labels) of(a *expr.Action) int32 {
 }
 
 // index takes over the engine's index; without one every rule is tested on every row.
-func (b *batch) index(p *program) {
+func (b *batch) index(p *program, names []string) {
 	if p.index == nil {
-		for i := range p.rules {
-			b.rest = append(b.rest, int32(i))
+		all := make([]int32, len(p.rules))
+		for i := range all {
+			all[i] = int32(i)
 		}
+		b.columns = (&prefilter.Index{Rest: all}).Columns(b.in, nil)
 		return
 	}
-	b.rest = p.index.Rest
+	b.columns = p.index.Columns(b.in, func(slot int) string { return names[slot] })
 	for _, f := range p.index.Filters {
-		x := batchFilter{Filter: f.Filter, col: b.cols[f.Slot]}
-		if x.col != nil && x.col.Type != decision.String {
-			x.col = nil // no text: the conditions on it are unknown, as when it is absent
-		}
-		if x.col != nil {
-			x.rules = make([][]int32, len(x.col.Texts))
-			for code, text := range x.col.Texts {
-				x.rules[code] = f.Rules(text)
-			}
-		}
 		for _, i := range f.All() {
 			b.rules[i].short = b.conjunction(p.index.short[i])
 		}
-		b.filters = append(b.filters, x)
 	}
 }
 
 func (b *batch) decide(row int, out *decision.Answer) {
 	skipped := 0
-	// One filter that covers every rule needs no merging.
-	if len(b.filters) == 1 && len(b.rest) == 0 {
-		f := &b.filters[0]
-		if f.col != nil && !absent(f.col, row) {
-			for _, i := range f.rules[f.col.Codes[row]] {
-				if b.take(i, true, row, out, &skipped) {
-					return
-				}
+	if rules, only := b.columns.Only(row); only {
+		for _, i := range rules {
+			if b.take(i, true, row, out, &skipped) {
+				return
 			}
-			b.otherwise(out, skipped)
-			return
 		}
+		b.otherwise(out, skipped)
+		return
 	}
 	var w prefilter.Walk
-	b.start(&w, row)
+	b.columns.Start(&w, row)
 	for i, covered := w.Next(); i >= 0; i, covered = w.Next() {
 		if b.take(i, covered, row, out, &skipped) {
 			return
 		}
 	}
 	b.otherwise(out, skipped)
-}
-
-// start is index.start for a row of the batch.
-func (b *batch) start(w *prefilter.Walk, row int) {
-	for i := range b.filters {
-		f := &b.filters[i]
-		if f.col == nil || absent(f.col, row) {
-			w.Add(f.All(), false)
-		} else {
-			w.Add(f.rules[f.col.Codes[row]], true)
-		}
-	}
-	w.Add(b.rest, false)
 }
 
 // take tests a rule on a row; true when it decides.

@@ -143,7 +143,7 @@ func (v *verdict) fill(d *decision.Decision) {
 func (e *Engine) evaluate(p *program, in *input) (v verdict) {
 	if p.index != nil {
 		var w prefilter.Walk
-		p.index.start(&w, &in.row)
+		expr.Walk(&w, p.index.Index, p.index.attrs, &in.row)
 		for i, covered := w.Next(); i >= 0; i, covered = w.Next() {
 			r, conditions := p.rules[i], p.rules[i].conditions
 			if covered {

@@ -79,16 +79,3 @@ func (c *condition) prefilter() (prefilter.Test, bool) {
 	}
 	return t, true
 }
-
-// start looks the row's texts up. An attribute that is absent or no text leaves all rules
-// of its filter in: their conditions are unknown, and that counts.
-func (ix *index) start(w *prefilter.Walk, row *expr.Row) {
-	for i := range ix.Filters {
-		if v := row.Get(&ix.attrs[i]); v != nil && v.Type() == decision.String {
-			w.Add(ix.Filters[i].Rules(v.Str()), true)
-		} else {
-			w.Add(ix.Filters[i].All(), false)
-		}
-	}
-	w.Add(ix.Rest, false)
-}

@@ -69,31 +69,13 @@ type batch struct {
 	e       *Engine
 	in      *decision.Batch
 	values  []decision.Value
-	filters []batchFilter
-}
-
-// batchFilter is a filter with what it lets through, by code.
-type batchFilter struct {
-	*prefilter.Filter
-	col   *decision.Column // nil: the attribute is absent in every row
-	rules [][]int32
+	columns *prefilter.Columns // nil without an index
 }
 
 func (e *Engine) bind(in *decision.Batch) *batch {
 	b := &batch{e: e, in: in, values: make([]decision.Value, in.Schema().Len())}
-	if e.index == nil {
-		return b
-	}
-	for _, f := range e.index.Filters {
-		x := batchFilter{Filter: f.Filter}
-		if i := in.Schema().Index(e.file.scope.Attr(f.Slot).Name); i >= 0 && in.Column(i).Type == decision.String {
-			x.col = in.Column(i)
-			x.rules = make([][]int32, len(x.col.Texts))
-			for code, text := range x.col.Texts {
-				x.rules[code] = f.Rules(text)
-			}
-		}
-		b.filters = append(b.filters, x)
+	if e.index != nil {
+		b.columns = e.index.Columns(in, func(slot int) string { return e.file.scope.Attr(slot).Name })
 	}
 	return b
 }
@@ -106,19 +88,11 @@ func (b *batch) fill(row int) {
 
 // evaluate is Engine.evaluate with the look-ups done.
 func (b *batch) evaluate(s *state, row int) (v verdict) {
-	if b.e.index == nil {
+	if b.columns == nil {
 		return b.e.evaluate(s)
 	}
 	var w prefilter.Walk
-	for i := range b.filters {
-		f := &b.filters[i]
-		if f.col == nil || f.col.Absent != nil && f.col.Absent[row] {
-			w.Add(f.All(), false)
-		} else {
-			w.Add(f.rules[f.col.Codes[row]], true)
-		}
-	}
-	w.Add(b.e.index.Rest, false)
+	b.columns.Start(&w, row)
 	for i, _ := w.Next(); i >= 0; i, _ = w.Next() {
 		if v.take(&b.e.file.rules[i], &s.row) {
 			break

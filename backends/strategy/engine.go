@@ -29,6 +29,8 @@ type Engine struct {
 	pool      sync.Pool // of *state
 	// index leaves out rules that a text makes false; nil when the rules are few.
 	index *prefilter.Index
+	// indexed are the attributes of its filters.
+	indexed []expr.Attr
 }
 
 // Compile reads a strategy file. The name stands in positions; schema holds the
@@ -49,7 +51,11 @@ func Compile(name string, data []byte, schema *decision.Schema, model decision.B
 	for i, r := range f.rules {
 		tests[i] = r.cond.Necessary()
 	}
-	e.index, _ = prefilter.NewIndex(tests)
+	if e.index, _ = prefilter.NewIndex(tests); e.index != nil {
+		for _, filter := range e.index.Filters {
+			e.indexed = append(e.indexed, f.scope.Attr(filter.Slot))
+		}
+	}
 	e.pool.New = func() any { return newState(e) }
 	return e, nil
 }
@@ -159,27 +165,13 @@ func (e *Engine) evaluate(s *state) verdict {
 		return v
 	}
 	var w prefilter.Walk
-	e.start(&w, &s.row)
+	expr.Walk(&w, e.index, e.indexed, &s.row)
 	for i, _ := w.Next(); i >= 0; i, _ = w.Next() {
 		if v.take(&e.file.rules[i], &s.row) {
 			break
 		}
 	}
 	return v
-}
-
-// start looks the row's texts up. What is absent or no text leaves all rules of its filter
-// in: their conditions are errors, and that counts.
-func (e *Engine) start(w *prefilter.Walk, row *expr.Row) {
-	for _, f := range e.index.Filters {
-		a := e.file.scope.Attr(f.Slot)
-		if v := row.Get(&a); v != nil && v.Type() == decision.String {
-			w.Add(f.Rules(v.Str()), true)
-		} else {
-			w.Add(f.All(), false)
-		}
-	}
-	w.Add(e.index.Rest, false)
 }
 
 // take evaluates a rule; true when it decides.

@@ -15,8 +15,8 @@ const module = "github.com/clefbench/clefbench"
 // layers lists every package, lowest layer first; an import may only point to a
 // strictly lower layer.
 var layers = [][]string{
-	{"decision", "internal/wholefile", "internal/prefilter", "internal/stats", "internal/term", "internal/secret"},
-	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest", "window"},
+	{"decision", "internal/wholefile", "internal/stats", "internal/term", "internal/secret"},
+	{"snapshot", "snapshot/checkpoint", "internal/document", "decision/backendtest", "internal/prefilter", "window"},
 	{"internal/attribute"},
 	{"internal/expr"},
 	{"internal/predicate"},

@@ -17,6 +17,20 @@ import (
 // told from one that decides, and the answer must not depend on who asks.
 func (p *Program) Necessary() []prefilter.Test { return p.necessary }
 
+// Walk begins a walk through the rules that may hold for a row. attrs are those of the
+// index's filters, in order. One that is absent or no text leaves all rules of its filter
+// in: their conditions are unknown, and that counts.
+func Walk(w *prefilter.Walk, ix *prefilter.Index, attrs []Attr, row *Row) {
+	for i := range ix.Filters {
+		if v := row.Get(&attrs[i]); v != nil && v.Type() == decision.String {
+			w.Add(ix.Filters[i].Rules(v.Str()), true)
+		} else {
+			w.Add(ix.Filters[i].All(), false)
+		}
+	}
+	w.Add(ix.Rest, false)
+}
+
 func (l *lowerer) necessary(e celast.Expr, out []prefilter.Test) []prefilter.Test {
 	if e.Kind() != celast.CallKind {
 		return out

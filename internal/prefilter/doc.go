@@ -8,6 +8,6 @@
 // bibliographic search, CACM 18(6), 1975). What was found for a text is kept in a cache of
 // fixed size, since user agents, paths and countries repeat.
 //
-// It knows neither attributes nor missing values: a text that is absent makes the test
-// unknown, not false, and is the caller's business.
+// Several texts make an [Index]; [Columns] is one that is bound to a batch. A text that is
+// absent makes the test unknown, not false: then all rules of its filter are let through.
 package prefilter
